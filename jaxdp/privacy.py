@@ -106,7 +106,15 @@ def is_bound(node) -> bool:
 
 
 def relation_of(sensitivity) -> Relation:
-    """The one neighbouring relation of a pytree of sensitivities; ValueError where they differ."""
+    """The one neighbouring relation of a pytree of sensitivities; TypeError of anything else, ValueError where they
+    differ.
+    """
+    for part in jax.tree.leaves(sensitivity, is_leaf=is_bound):
+        if not is_bound(part):
+            raise TypeError(
+                "sensitivity() must return jaxdp.Sensitivity(bound, norm, relation), or a pytree of them like the "
+                f"statistic, got {type(part).__name__}."
+            )
     relations = {part.relation for part in jax.tree.leaves(sensitivity, is_leaf=is_bound)}
     if len(relations) != 1:
         raise ValueError(f"one release needs one neighbouring relation, got {sorted(map(str, relations))}.")

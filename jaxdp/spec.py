@@ -19,6 +19,7 @@ P_VALUE, DECISION, SELECTION, STAGE = "p-value", "decision", "selection", "stage
 
 # Kinds of dependence that a user can ask for; each includes the ones before it.
 LINEAR, MONOTONE, ANY = "linear", "monotone", "any"
+BY_STRATUM = ", averaged over the strata of Z by their numbers of records"  # left out where there is no Z
 KINDS_OF_ALTERNATIVES = (LINEAR, MONOTONE, ANY)
 
 

@@ -16,6 +16,7 @@ from jaxdp._base.printed import printed
 
 MAX_SEED = 2**32 - 1  # a simulation key keeps 32 bits of its seed
 MIN_EPSILON, MAX_EPSILON = 1e-6, 1e3
+USUAL_DELTA = 1e-6  # of which an answer without delta says what it would change
 MIN_MEMORY = 10**8  # bytes: a chunk and its sums take that much
 
 

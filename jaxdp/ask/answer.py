@@ -19,6 +19,7 @@ from jaxdp.data.columns import CATEGORICAL
 from jaxdp.data.records import levels_of
 from jaxdp.plan.survival import SurvivalSetting
 from jaxdp.report.sections import DOUBTS, describe_doubts
+from jaxdp.spec import BY_STRATUM
 
 MAX_VALUES_WRITTEN = 100
 POWER = 0.8
@@ -228,7 +229,7 @@ def describe(
         "smallest_p_value": smallest,
         "effect": _numbers(result.effect),
         "interval": _numbers(result.interval),
-        "effect_is": _effect_is(result, query, test),
+        "effect_is": effect_is(result, query, test),
         **_effects_of(result, query),
         "effect_notes": _effect_notes(result, test, data, unsized),
         "statistic": statistic.item() if statistic.size == 1 else statistic,
@@ -256,7 +257,7 @@ def describe(
         ],
         "released": released_values(result.release),
         "versions": versions(),
-        **_detectable_by_release(result, query, test, data),
+        **_detectable_by_release(result, query, test, data, found),
         **_curves(result, query, test, data),
         **({"taken": query.taken} if query.taken else {}),
         **({} if query.margin is None else {"equivalence": _equivalence(result, query, test, data)}),
@@ -336,7 +337,7 @@ def _own_unit(query: Any, shape: Sequence[int] = ()) -> Any:
     return np.array([[factor((one,), (other,)) for other in y] for one in x]).reshape(shape)
 
 
-def _effect_is(result: Result, query: Any, test: Any) -> str:
+def effect_is(result: Result, query: Any, test: Any) -> str:
     """What the effect is; of one pair with what its interval says."""
     spec = query.entry.spec
     if result.effect is None:
@@ -400,7 +401,9 @@ def _size(spec: Any, x: tuple, y: tuple) -> str:
 
 def without_z(told: str, query: Any) -> str:
     """What a test says about itself, for a query that has no Z."""
-    return told if query.given else told.replace(" given Z", "").replace(" within cells of Z", "")
+    if query.given:
+        return told
+    return told.replace(" given Z", "").replace(" within cells of Z", "").replace(BY_STRATUM, "")
 
 
 def _numbers(values):
@@ -478,10 +481,11 @@ def _effect_notes(result, test, data, unsized: bool) -> dict[str, str]:
     return told or ({ANY_SIZE: ANY_SIZE_TOLD} if unsized else {})
 
 
-def _detectable_by_release(result, query, test, data) -> dict[str, float | None]:
+def _detectable_by_release(result, query, test, data, dependence: bool) -> dict[str, float | None]:
     """Which effect would have been found with power 0.8, in the units of the effect, where the release says it.
 
-    None where the noise hides the scale of the effect; {} where the test cannot say.
+    None where the noise hides the scale of the effect, and where none could be found by the interval's law though the
+    p-value found one; {} where the test cannot say.
     """
     import numpy as np
 
@@ -496,7 +500,8 @@ def _detectable_by_release(result, query, test, data) -> dict[str, float | None]
     if effects.size != 1:  # of several pairs of columns
         return {}
     effect = _own_unit(query) * effects.item()
-    return {"detectable_effect": None if math.isnan(effect) else effect}
+    unknown = math.isnan(effect) or (dependence and math.isinf(effect))
+    return {"detectable_effect": None if unknown else effect}
 
 
 def level_rule_of_all(tests: Iterable[Any], data: Iterable[Any]) -> dict | None:

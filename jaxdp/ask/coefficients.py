@@ -213,11 +213,17 @@ def _all_pairs(query: MICQuery, values, columns, key, account) -> tuple:
 
     rows = values.shape[0]
     bounds = [mic_common.column_bounds(column) for column in columns]
-    test = MICrPairs(**query.noise(), bounds=bounds, max_cells=query.max_cells, progress=sys.stderr.isatty())
+
+    def built(**noise):
+        test = MICrPairs(**noise, bounds=bounds, max_cells=query.max_cells, progress=sys.stderr.isatty())
+        return test.specialize(jax.ShapeDtypeStruct(values.shape, values.dtype))
+
     with jax.enable_x64(True):
-        test = test.specialize(jax.ShapeDtypeStruct(values.shape, values.dtype))
+        test = built(**query.noise())
         null = mic_common.null_table(rows, test.cells_allowed(rows), test.c, test.grid, "range", NULL_DRAWS)
         released = query.released(test, values, key, account)
         sd = noise_scale(test, rows)
+        normal = query.less_noise_with_delta(sd, lambda **noise: noise_scale(built(**noise), rows))
     found = np.asarray(mic_laplace.corrected(np.asarray(released.value), null), float)
-    return released, found, {"method": core.method_of(test), "noise_sd": sd}
+    said = {"method": core.method_of(test), "noise_sd": sd}
+    return released, found, said if normal is None else said | {"noise_sd_with_delta": normal}

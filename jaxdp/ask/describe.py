@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from jaxdp._base import amounts, csv_files
+from jaxdp._base.arguments import USUAL_DELTA
 from jaxdp._base.keywords import complete
 from jaxdp.ask.calls import DescribeOptions
 from jaxdp.ask.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
@@ -135,7 +136,10 @@ class DescribeQuery(ColumnsQuery[Description]):
         ]
         told = f"The noise on each count has sd {sd:.3g}; each 95 % interval is for these records only."
         if sd > MUCH_NOISE * rows:
-            told += f" Take care: {DROWNED}{'' if self.delta else ', or a delta above 0 (--delta),'} would help."
+            levels = query.levels
+            normal = self.less_noise_with_delta(sd, lambda **how: ColumnCounts(**how, levels=levels).noise_sd(rows))
+            with_delta = f", or --delta {amounts.spent(USUAL_DELTA)}, with which the sd is {normal or 0.0:.3g},"
+            told += f" Take care: {DROWNED}{'' if normal is None else with_delta} would help."
         piled = [one["name"] for one in described if any(q.get("piled") for q in one.get("quantiles", ()))]
         if piled:
             told += f" Of {listing(piled)} {PILED}."

@@ -27,6 +27,7 @@ COLUMNS = (
     "low",
     "high",
     "smallest_p",
+    "effect_is",
 )
 
 

@@ -17,11 +17,12 @@ import numpy as np
 from jaxdp import catalogue, charge
 from jaxdp._base import check, p_values
 from jaxdp._base.amounts import spent
-from jaxdp._base.arguments import MIN_EPSILON
+from jaxdp._base.arguments import MIN_EPSILON, USUAL_DELTA
 from jaxdp._base.display import duration
 from jaxdp._base.keywords import complete
 from jaxdp.ask import reading
 from jaxdp.ask.answer import (
+    effect_is,
     epsilon_shown,
     in_own_units,
     level_rule_of_all,
@@ -54,7 +55,6 @@ from jaxdp.data.schema import Schema
 from jaxdp.report.sections import describe_doubts
 from jaxdp.spec import DECISION
 
-USUAL_DELTA = 1e-6  # of which an answer without delta says what it would change
 WORTH_A_DELTA = 0.97  # of the effect without delta, from which on a delta finds clearly less
 TURNS_TIMED = 5  # pairs after which the time that the rest will take is told
 
@@ -266,7 +266,8 @@ class PairsQuery(TableQuery[PairAnswers]):
                 result = run(test, key, joint, ledger=charge.claiming(account, claim))
                 cost, mode = claim or result.cost, result.mode
                 tests = tests or [test] * len(self.asked)
-                rows_of = self._rows_together(result, tests)
+                names = test.effect_names(self._described, rows) if self.joint else [""] * len(tests)
+                rows_of = self._rows_together(result, tests, names)
             public = power()
         public["cautions"] = cautions(
             rows, float(cost.epsilon), mode, account is not None, map(self.schema.rule, self.columns)
@@ -382,10 +383,11 @@ class PairsQuery(TableQuery[PairAnswers]):
             "effect": float(np.asarray(result.effect)) if sized else None,
             "low": low,
             "high": high,
+            "effect_is": effect_is(result, query, test).partition(". ")[0] if sized else "",
         }
 
-    def _rows_together(self, result: Any, tests: list) -> list[dict[str, Any]]:
-        """All pairs by one release."""
+    def _rows_together(self, result: Any, tests: list, names: Sequence[str]) -> list[dict[str, Any]]:
+        """All pairs by one release. names: of their effects."""
         values = np.asarray(result.p_value, float)
         statistic = np.asarray(result.statistic, float)
         numbers = statistic.tolist() if statistic.shape == values.shape else [None] * values.size
@@ -398,7 +400,10 @@ class PairsQuery(TableQuery[PairAnswers]):
             self._named(query)
             | {"p_value": value, "smallest_p": p_values.smallest_of(test, value), "statistic": number}
             | dict(zip(("effect", "low", "high"), size, strict=True))
-            for query, test, value, number, *size in zip(self.asked, tests, told, numbers, *sizes, strict=True)
+            | {"effect_is": "" if size[0] is None else name}
+            for query, test, value, number, name, *size in zip(
+                self.asked, tests, told, numbers, names, *sizes, strict=True
+            )
         ]
 
     def _named(self, query: Query) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -18,7 +19,7 @@ import numpy as np
 from jaxdp import charge
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
-from jaxdp._base.arguments import MAX_EPSILON, MIN_EPSILON
+from jaxdp._base.arguments import MAX_EPSILON, MIN_EPSILON, USUAL_DELTA
 from jaxdp.ask import reading
 from jaxdp.ask.calls import READING, SHARED, CallOptions
 from jaxdp.ask.cautions import cautions, filled_up_to
@@ -151,12 +152,21 @@ class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
         if rows < MIN_ROWS:
             raise ValueError(f"the data have {rows} rows; `{self.name}` needs at least {MIN_ROWS}.")
 
-    def noise(self) -> dict[str, Any]:
-        """The budget as a field of what is released."""
+    def noise(self, delta: float | None = None) -> dict[str, Any]:
+        """The budget as a field of what is released. delta: default the query's own."""
         from jaxdp.accounting.renyi import zcdp_rho
         from jaxdp.mechanisms import Gaussian
 
-        return {"mechanism": Gaussian(zcdp_rho(self.epsilon, self.delta))} if self.delta else {"epsilon": self.epsilon}
+        delta = self.delta if delta is None else delta
+        return {"mechanism": Gaussian(zcdp_rho(self.epsilon, delta))} if delta else {"epsilon": self.epsilon}
+
+    def less_noise_with_delta(self, sd: float, of: Callable[..., float]) -> float | None:
+        """The noise with a usual delta, where it is less than the `sd` of this query without one; public.
+
+        of: `noise` as keywords -> sd.
+        """
+        with_delta = math.inf if self.delta else of(**self.noise(USUAL_DELTA))
+        return with_delta if with_delta < sd else None
 
     def released(self, query: Any, values: Any, key: Any, account: Any) -> Any:
         """The release, at the cost of the claim, charged to the account before a value is used."""

@@ -18,6 +18,7 @@ import contextlib
 import difflib
 import importlib
 import importlib.util
+import itertools
 import os
 import re
 import shlex
@@ -52,6 +53,7 @@ TRACEBACK_VARIABLE = "JAXDP_TRACEBACK"
 
 
 _CHOICE = re.compile(r"(argument [^:]*: )?invalid choice: '?(?P<given>[^']*)'? \(choose from (?P<known>.*)\)", re.S)
+_MISSED = re.compile(r"argument (?P<option>\S+): expected (one|at least one) argument")
 
 
 class Parser(argparse.ArgumentParser):
@@ -59,7 +61,8 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[override]
         """As argparse, but unknown arguments are told by the command they were given to, which knows its options."""
-        self._refuse_misspelt(sys.argv[1:] if args is None else args)
+        self._typed = sys.argv[1:] if args is None else list(args)
+        self._refuse_misspelt(self._typed)
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(
@@ -79,6 +82,7 @@ class Parser(argparse.ArgumentParser):
             message = (
                 f"there is no {(wrong[1] or 'choice').removeprefix('argument ').strip(': ')} {wrong['given']!r}; {hint}"
             )
+        message += self._dashed(message)
         if "required: " in message and "--schema" in message:
             message += "; jaxdp schema draft DATA --out S.toml writes one to fill in"
         raise UserError(f"{message} (see {self.prog} --help)")
@@ -94,6 +98,16 @@ class Parser(argparse.ArgumentParser):
                 return
             if name.startswith("--") and not any(option.startswith(name) for option in known):
                 self.error(f"unrecognized arguments: {name}{self._meant(name)}")
+
+    def _dashed(self, message: str) -> str:
+        """For an option whose value is missed because it begins with a dash."""
+        options = {option for action in self._actions for option in action.option_strings}
+        missed = _MISSED.match(message)
+        names = missed["option"].split("/") if missed else []
+        values = [value for name, value in itertools.pairwise(self._typed) if name in names and value[0:1] == "-"]
+        if not values or values[0] in options or values[0] == "--":
+            return ""
+        return f"; a value that begins with a dash is written {shlex.quote(f'{names[0]}={values[0]}')}"
 
     def _reads_no_data(self, arguments) -> str:
         """For a file given to a command that takes none but a schema."""

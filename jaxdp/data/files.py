@@ -5,11 +5,13 @@ A typed table says what its columns hold; that, as their names, is public. Error
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import importlib.util
 import io
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -26,11 +28,29 @@ def is_typed(path: str | os.PathLike) -> bool:
 
 def opened(path: str | os.PathLike) -> BinaryIO:
     """A text file as bytes, unpacked if its name ends in .gz. Errors: OSError if it cannot be opened,
-    ValueError for a text that is no path.
+    ValueError for a text that is no path, and for a file in UTF-16.
     """
     if path_of("the table", path).lower().endswith(GZIP):
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return open(path, "rb")
+        return _in_utf8(path, gzip.open(path, "rb"))
+    return _in_utf8(path, open(path, "rb"))
+
+
+def _in_utf8(path: str | os.PathLike, file: Any) -> BinaryIO:
+    """The file, unless it begins with the mark of UTF-16 or with a letter of two bytes: its broken lines would be
+    refused for what they are not.
+    """
+    with contextlib.ExitStack() as undo:
+        undo.callback(file.close)
+        start = file.peek(2)[:2]
+        undo.pop_all()
+    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or (len(start) == 2 and start.count(b"\0") == 1):
+        file.close()
+        name = os.fspath(path)
+        raise ValueError(
+            f"data file {name} is UTF-16, which spreadsheets call Unicode text: save it as CSV in UTF-8, or convert it "
+            f"by `iconv -f UTF-16 -t UTF-8 {shlex.quote(name)} > NEW.csv`."
+        )
+    return file
 
 
 @contextlib.contextmanager

@@ -41,6 +41,7 @@ ROUND_RECORDS, ROUND_SDS = 0.75, 4.0  # rounded records that are told: so many r
 ROUND_RATIO, CLOSE_RATIO = 1.25, 2.0  # and round values so many times as many as others; as many where they are close
 RESOLUTION = 0.05  # quantile of the distances of values that is taken for the step of a column; its least may be odd
 TIED_RECORDS, TIED_WHOLE = 4.0, 1.25  # so many records a value are taken for codes; of whole numbers, so many
+MIN_COUNTED, COUNTED_SHARE = 100, 0.4  # values of a counter, and their part of its range; samples of few ties have less
 _TRUTH = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f", "0", "1"})
 BINS = 40  # of a histogram of the scaled values
 CROWDED_SHARE, CROWDED_WIDTH = 0.9, 0.25  # so many of the values in so much of the bounds are told
@@ -53,6 +54,7 @@ WAYS_OUT = {
     DECIMAL_COMMA: 'write decimal = "," in the schema',
     DECIMAL_COMMA_TOO: 'write decimal = "," and thousands = "." in the schema',
     "truth values in other words": "write boolean = true in the schema instead of levels",
+    "truth values": 'write kind = "binary" and boolean = true in the schema instead of levels',
     "levels in another letter case": "write them as the file does, or boolean = true for truth values",
 }
 _NOTATIONS = (
@@ -102,6 +104,17 @@ class ColumnReport:
             return False
         share = TIED_WHOLE if self.is_whole else TIED_RECORDS
         return MIN_VALUES <= len(self.values) <= min(MAX_VALUES, self.numbers / share)
+
+    @property
+    def counts_on(self) -> bool:
+        """Whether a continuous column without a declared step looks like a counter of days: whole numbers, hardly one
+        of which repeats, and which fill their range.
+        """
+        rule, many = self.rule, len(self.values)
+        if not rule.is_continuous or rule.step or self._says_what_repeats or self.tied or many < MIN_COUNTED:
+            return False
+        filled = COUNTED_SHARE * (max(self.values) - min(self.values) + 1.0)
+        return filled <= many <= MAX_VALUES and self.is_whole
 
     @property
     def _says_what_repeats(self) -> bool:
@@ -308,6 +321,8 @@ class ColumnReport:
             return "levels in another letter case"
         if levels and text.lower() in _TRUTH and set(levels) <= _TRUTH | {"0.0", "1.0"}:
             return "truth values in other words"
+        if levels and text.lower() in ("false", "true"):
+            return "truth values"
         number = float(to_numbers([text])[0])
         if any(number == float(to_numbers([level])[0]) for level in levels):
             return "numbers in another form than the levels"
@@ -388,10 +403,12 @@ def texts_of(values: Sequence) -> Counter[str]:
 
 
 def describe_ties(columns: Iterable[ColumnReport]) -> list[str]:
-    """What it means that numbers repeat where they are conditioned on: a warning of whole numbers, a note of others.
+    """What it means that numbers repeat where they are conditioned on: a warning of whole numbers, a note of others;
+    and a warning of those that count on, as days do.
 
     One sentence each without a full stop, whatever the number of columns.
     """
+    columns = list(columns)
     tied = [column for column in columns if column.tied]
     whole, other = (
         ", ".join(f"{c.rule.name!r} ({len(c.values)} values)" for c in tied if c.is_whole == kind)
@@ -406,6 +423,12 @@ def describe_ties(columns: Iterable[ColumnReport]) -> list[str]:
         )
     if other:
         told.append(f"note: numbers of {other} repeat: measured ones may; write {labels}")
+    if counted := ", ".join(f"{c.rule.name!r} ({len(c.values)} values)" for c in columns if c.counts_on):
+        told.append(
+            f"warning: whole numbers of {counted} hardly repeat and leave few out, as counters of days do: to "
+            "condition on days give dates (date = true), which bring their weekdays; else a cycle that X and Y follow "
+            "is taken for dependence"
+        )
     return told
 
 
@@ -467,8 +490,9 @@ class ParseReport:
         return next((text for column in columns for text in (column.untimed, column.piling) if text), "")
 
     def tied(self, names: Iterable[str]) -> list[ColumnReport]:
-        """Those of the named columns that look like codes without saying so."""
-        return [self.columns[name] for name in names if name in self.columns and self.columns[name].tied]
+        """Those of the named columns that look like codes, or like counters, without saying so."""
+        found = [self.columns[name] for name in names if name in self.columns]
+        return [column for column in found if column.tied or column.counts_on]
 
     def add_piece(self, rules: Mapping[str, ColumnRule], piece: Mapping[str, Any]) -> None:
         """Counts a piece of the table, as `readers.pieces` yields it."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxdp._base import amounts, p_values, risk
+from jaxdp._base.arguments import USUAL_DELTA
 
 ASKED, STRENGTH, LIMITS = "What was asked", "How strong it is", "What to know about this answer"
 SEES, RESTS_ON = "What this test can see", "What the answer rests on"
@@ -21,7 +22,7 @@ WIDTH, INDENT = 100, " " * 13  # of a screen
 MAX_NUMBERS = 8  # of a statistic on a screen
 MAX_EFFECTS = 12  # of several, in a sentence
 NOISY = 0.3  # sd of a coefficient from which on the noise drowns most of them
-DROWNED = "; it drowns most coefficients: fewer columns, more budget or --delta would help"
+DROWNED = "; it drowns most coefficients: fewer columns or more budget would help"
 RELATIONS = {
     "replace_one": "two files that differ in what one record says",
     "add_or_remove_one": "two files, one of which has one record more",
@@ -172,6 +173,9 @@ def _answered(result: Mapping[str, Any]) -> Iterator[Section]:
         yield Section("method", "", [", ".join(how)])
     if "noise_sd" in result and "pairs" in result:
         drowned = DROWNED if result["noise_sd"] > NOISY else ""
+        if drowned and "noise_sd_with_delta" in result:
+            sd = f"{result['noise_sd_with_delta']:.3g}"
+            drowned += f", or --delta {amounts.spent(USUAL_DELTA)}, with which the sd is {sd}"
         yield Section("noise", "", [f"sd {result['noise_sd']:.3g} on each coefficient{drowned}"])
 
 

@@ -297,3 +297,15 @@ def test_the_command_writes_a_table_a_picture_and_a_page(tmp_path, capsys):
     assert "someone who knows every other record" in page.lower()
     assert "data:image/png" in page
     assert main(command) == 2  # an earlier answer stays
+
+
+@pytest.mark.parametrize(("columns", "helps"), [(1, False), (80, True)])
+def test_a_delta_is_advised_where_it_helps_only(columns, helps):
+    """Normal noise is the larger one for few columns."""
+    names = [f"c{place}" for place in range(columns)]
+    drawn = np.random.default_rng(0).integers(0, 2, (columns, 20)).astype(str)
+    schema = {"columns": {name: {"kind": "binary", "levels": ["0", "1"]} for name in names}}
+    asked = {"schema": schema, "epsilon": 0.5, "key": jax.random.key(0)}
+    found = jaxdp.describe(dict(zip(names, drawn, strict=True)), **asked)
+    assert "Take care" in found.content["answer"]
+    assert ("or --delta 1e-06, with which the sd is" in found.content["answer"]) == helps

@@ -145,3 +145,48 @@ def test_a_slope_of_two_levels_says_which_is_compared_with_which():
             table, schema={"columns": schema}, x="arm", y="size", method=method, epsilon=4.0, key=jax.random.key(0)
         )
         assert "arm = b against a" in answer.to_dict()["effect_is"]
+
+
+def binary_table(size=800, seed=3):
+    rng = np.random.default_rng(seed)
+    old, ill, ward = rng.integers(0, 2, (3, size))
+    words = np.array(["no", "yes"])
+    return {"old": words[old], "ill": words[np.where(rng.random(size) < 0.4, old, ill)], "ward": ward.astype(str)}
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "name"),
+    [
+        ("noisy-table", None, "phi coefficient of a 2 x 2 table (old by ill). old = yes"),
+        ("projected-chi2", None, "phi coefficient of a 2 x 2 table (old by ill). old = yes"),
+        ("stratified-table", "ward", "phi coefficient within the strata (old by ill). old = yes"),
+    ],
+)
+def test_a_phi_coefficient_is_named_once(method, given, name):
+    two = {"kind": "binary", "levels": ["no", "yes"]}
+    kinds = {"old": two, "ill": two, "ward": levels(2)}
+    found = asked(binary_table(), kinds, x="old", y="ill", given=given, method=method)
+    assert found.content["effect_is"].startswith(name)
+
+
+def test_kendalls_tau_given_z_says_how_strata_are_averaged():
+    rng = np.random.default_rng(0)
+    columns = {"x": rng.normal(size=600), "y": rng.normal(size=600), "ward": rng.integers(0, 2, 600).astype(str)}
+    kinds = {"x": real(-4, 4), "y": real(-4, 4), "ward": levels(2)}
+    how = {"x": "x", "y": "y", "method": "conditional-kendall"}
+    averaged = "that of pairs that disagree, averaged over the strata of Z by their numbers of records"
+    assert averaged in asked(columns, kinds, given="ward", **how).content["effect_is"]
+    without = asked(columns, kinds, **how).content["effect_is"]
+    assert "that of pairs that disagree" in without
+    assert "strata" not in without
+
+
+@pytest.mark.parametrize("dependent", [True, False])
+def test_an_effect_that_could_not_be_found_is_no_word_beside_one_that_was(monkeypatch, dependent):
+    monkeypatch.setattr(jaxdp.PartialCorrelation, "detectable_effect", lambda *_: np.inf)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    columns = {"x": x, "y": rng.normal(size=2000) + dependent * x}
+    found = asked(columns, {"x": real(-6, 6), "y": real(-6, 6)}, x="x", y="y", method="partial-correlation")
+    assert found.dependence_found == dependent
+    assert found.content["detectable_effect"] == (None if dependent else np.inf)

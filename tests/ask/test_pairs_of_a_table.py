@@ -427,3 +427,18 @@ def test_a_table_given_for_a_setting_is_compared_with_nothing():
 
     with pytest.raises(ValueError, match="residual_scale takes one number or two, got a Table"):
         PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0, given="z", residual_scale=Table())
+
+
+def test_every_effect_says_what_it_is():
+    one_by_one = ask(columns=("a", "two", "other"), given="grade", method="conditional-kendall")
+    measures = by_pair(one_by_one, "effect_is")
+    assert "Peto's odds ratio" in measures["two", "other"]
+    assert measures["a", "two"].startswith("association of X and Y given Z: Kendall's tau-a, the share of pairs")
+    coarse, fine = (ask(columns=("a", "two", "clinic"), epsilon=epsilon) for epsilon in (1.0, 100.0))
+    assert coarse.method == fine.method == "pair-contrasts"
+    assert set(by_pair(coarse, "effect_is").values()) == {"phi coefficient of 2 by 2 classes"}
+    assert by_pair(fine, "effect_is") == {
+        ("a", "two"): "Cramer's V of 4 by 2 classes",
+        ("a", "clinic"): "Cramer's V of 4 by 3 classes",
+        ("two", "clinic"): "Cramer's V of 2 by 3 classes",
+    }

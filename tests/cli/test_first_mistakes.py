@@ -1,11 +1,14 @@
 """What a newcomer gets wrong on the way to a first answer: each place says what to write instead."""
 
+import gzip
+
 import jax
 import numpy as np
 import pytest
 
 import jaxdp
 from jaxdp.cli.main import main
+from jaxdp.data import files
 from jaxdp.data.parse_report import ParseReport
 from jaxdp.data.schema import Schema
 from jaxdp.plan.setting import Setting
@@ -167,3 +170,47 @@ def test_no_plan_is_offered_that_the_planner_refuses():
     table, bounds = dict(zip("ab", rows, strict=True)), {"a": (-1, 1), "b": (-1, 1)}
     answer = jaxdp.test(table, x="a", y="b", epsilon=1.0, bounds=bounds, key=jax.random.key(0))
     assert "at least 20 records" in answer.missed()["power"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("command", ["check", "test", "draft"])
+def test_a_file_in_utf16_says_how_to_save_it(tmp_path, capsys, encoding, command):
+    (tmp_path / "d.csv").write_text("a,b\n" + "0.5,0.25\n" * 20, encoding)
+    (tmp_path / "s.toml").write_text("".join(f'[columns.{c}]\nkind = "continuous"\nbounds = [0, 1]\n' for c in "ab"))
+    table, schema = str(tmp_path / "d.csv"), ["--schema", str(tmp_path / "s.toml")]
+    asked = {
+        "check": ["check", table, *schema],
+        "test": ["test", table, *schema, "--x", "a", "--y", "b", "--epsilon", "1"],
+        "draft": ["schema", "draft", table],
+    }
+    told = said(capsys, *asked[command])
+    assert "is UTF-16, which spreadsheets call Unicode text: save it as CSV in UTF-8" in told
+    assert "iconv -f UTF-16 -t UTF-8" in told
+
+
+def test_a_packed_file_in_utf16_is_refused_too_and_a_short_file_is_none(tmp_path):
+    (tmp_path / "d.csv.gz").write_bytes(gzip.compress("a,b\n1,2\n".encode("utf-16")))
+    with pytest.raises(ValueError, match="UTF-16"):
+        files.opened(tmp_path / "d.csv.gz")
+    for start in (b"", b"a", b"\xef\xbb\xbfa\n"):
+        (tmp_path / "d.csv").write_bytes(start)
+        with files.opened(tmp_path / "d.csv") as file:
+            assert file.read() == start
+
+
+def test_a_value_that_begins_with_a_dash_says_how_it_is_written(capsys):
+    rest = ["d.csv", "--schema", "s.toml", "--y", "b", "--epsilon", "1"]
+    hint = "; a value that begins with a dash is written"
+    assert f"argument --x: expected one argument{hint} --x=-x (see" in said(capsys, "test", *rest, "--x", "-x")
+    assert f"{hint} --given=-z (see" in said(capsys, "test", *rest, "--x", "x", "--given", "-z")
+    for forgotten in (["--x", "--given", "z"], ["--given", "z", "--x"]):
+        assert hint not in said(capsys, "test", *rest, *forgotten)
+
+
+def test_truth_values_beside_other_levels_name_the_key():
+    schema = {"a": {"kind": "binary", "levels": ["old", "new"]}, "b": {"kind": "continuous", "bounds": [0, 1]}}
+    table = {"a": np.arange(40) % 2 == 0, "b": np.linspace(0, 1, 40)}
+    with pytest.raises(ValueError, match=r'truth values: write kind = "binary" and boolean = true in the schema'):
+        jaxdp.test(table, schema={"columns": schema}, x="a", y="b", epsilon=1.0, key=jax.random.key(0))
+    schema["a"] = {"kind": "binary", "boolean": True}
+    assert jaxdp.test(table, schema={"columns": schema}, x="a", y="b", epsilon=1.0, key=jax.random.key(0)).p_value

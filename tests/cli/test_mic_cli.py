@@ -134,3 +134,19 @@ def test_constant_tied_missing_and_outlying_values_have_declared_answers(tmp_pat
     capsys.readouterr()
     assert main(["mic", *files, "--x", "odd", "--y", "clean", "--epsilon", "1"]) == 2
     assert "2 rows" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("columns", "helps"), [(2, False), (14, True)])
+def test_a_delta_is_advised_where_it_helps_only(columns, helps):
+    """Normal noise is the larger one for few coefficients."""
+    names = "abcdefghijklmn"[:columns]
+    table = dict(zip(names, np.random.default_rng(0).uniform(0, 1, (columns, 60)), strict=True))
+    asked = {"epsilon": 0.5, "bounds": dict.fromkeys(names, (0, 1)), "max_cells": 4}
+    found = jaxdp.mic(table, **asked, key=jax.random.key(0))
+    assert "it drowns most coefficients" in " ".join(str(found).split())
+    assert ("--delta" in str(found)) == helps
+    with_delta = jaxdp.mic(table, **asked, delta=1e-6, key=jax.random.key(1))
+    less = with_delta.content["noise_sd"] < found.content["noise_sd"]
+    assert less == helps
+    assert found.content.get("noise_sd_with_delta") == (with_delta.content["noise_sd"] if helps else None)
+    assert "--delta" not in str(with_delta)

@@ -128,6 +128,36 @@ def test_a_plan_by_simulation_says_that_it_takes_minutes(capsys, method, told):
     assert ("takes minutes" in capsys.readouterr().err) == told
 
 
+@pytest.mark.parametrize(
+    ("values", "rule", "told"),
+    [
+        (np.arange(365.0), {}, True),
+        (np.arange(730.0)[np.arange(730) % 7 < 5], {}, True),
+        (np.arange(365.0), {"step": 1}, False),
+        (np.arange(90.0), {}, False),
+        (np.arange(365.0) / 2, {}, False),
+        (np.random.default_rng(0).integers(0, 4000, 1000).astype(float), {}, False),
+        (np.random.default_rng(0).integers(0, 400, 300).astype(float), {}, False),
+    ],
+    ids=["days", "working days", "codes", "few", "no whole numbers", "a sparse sample", "a dense sample"],
+)
+def test_a_counter_of_days_is_told_from_a_quantity(values, rule, told):
+    column = ColumnReport(column_rule("day", {"kind": "continuous", "bounds": [0, 4000], **rule}))
+    column.add(values)
+    found = describe_ties([column])
+    assert any("as counters of days do: to condition on days give dates (date = true)" in one for one in found) == told
+
+
+def test_a_counter_of_days_as_z_warns_the_owner(capsys):
+    random = np.random.default_rng(0)
+    table = {name: random.uniform(0, 10, 400) for name in "xy"} | {"z": np.arange(400.0)}
+    asked = {"bounds": {"x": (0, 10), "y": (0, 10), "z": (0, 400)}, "epsilon": 1.0}
+    jaxdp.test(table, x="x", y="y", **asked, key=jax.random.key(1))
+    assert "counters" not in capsys.readouterr().err
+    jaxdp.test(table, x="x", y="y", given="z", **asked, key=jax.random.key(2))
+    assert "warning: whole numbers of 'z' (400 values) hardly repeat" in capsys.readouterr().err
+
+
 def test_repeated_numbers_of_many_columns_are_one_line_and_told_once(capsys):
     random, rule = np.random.default_rng(1), {"kind": "continuous", "bounds": [0, 10]}
     columns = {name: ColumnReport(column_rule(name, rule)) for name in ("site", "age", "wage", "u")}

@@ -121,6 +121,14 @@ class Plain(Bare):
 
 
 @jaxdp.private_test
+class Unstated(Bare):
+    """`Bare` with a number as its sensitivity."""
+
+    def sensitivity(self, num_records):
+        return 2.0
+
+
+@jaxdp.private_test
 class NoNorm:
     """A mechanism that has what every mechanism must have, and no more."""
 
@@ -147,11 +155,15 @@ class Normed(NoNorm):
     ("test", "rule"),
     [
         (Bare(epsilon=1.0), "Bare is no pytree: write @jaxdp.private_test above its class"),
+        (
+            Unstated(epsilon=1.0),
+            "sensitivity() must return jaxdp.Sensitivity(bound, norm, relation), or a pytree of them",
+        ),
         (object(), "object is no test: a test derives from jaxdp.PrivateTest"),
         (Plain(mechanism=NoNorm(epsilon=1.0)), "NoNorm has no norm, which Plain reads of its mechanism"),
         (Plain(mechanism=Normed(epsilon=1.0)), "Normed has no null_p_value, which Plain reads of its mechanism"),
     ],
-    ids=["undecorated", "no test", "no norm", "no null law"],
+    ids=["undecorated", "no sensitivity", "no test", "no norm", "no null law"],
 )
 def test_a_broken_rule_is_named_in_one_sentence(test, rule):
     with pytest.raises(TypeError, match=re.escape(rule)) as caught:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence import builders, effect_sizes
 from jaxdp.independence.ranks.rank_test import StratifiedRankTest
-from jaxdp.spec import LINEAR, MONOTONE, Columns, Planning, TestSpec, given_levels, on_a_line
+from jaxdp.spec import BY_STRATUM, LINEAR, MONOTONE, Columns, Planning, TestSpec, given_levels, on_a_line
 from jaxdp.statistics import concordance
 
 # docs/theory/conditional_kendall.md#sensitivity. Rows: general, one variable binary, both binary. Columns:
@@ -34,7 +34,9 @@ def _describe_effect(test, x, y, interval) -> str:
         told = ": the logarithm of Peto's odds ratio"
         told += effect_sizes.describe_ratio("Peto's odds ratio", interval) + ONE_STEP
     else:
-        told = ": Kendall's tau-a, the share of pairs of records that agree less that of pairs that disagree"
+        told = (
+            f": Kendall's tau-a, the share of pairs of records that agree less that of pairs that disagree{BY_STRATUM}"
+        )
         told += effect_sizes.describe_assumption(x[0], y[0], interval)
     return told + effect_sizes.describe_direction(x[0], y[0], interval)
 

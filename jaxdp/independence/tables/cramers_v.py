@@ -44,10 +44,10 @@ def describe(x, y, interval, num_bins=None, in_strata=False) -> str:
     x, y: the schema's rules of both columns. num_bins: quantile groups of a continuous one. in_strata: of
     given columns.
     """
-    given = " within the strata of the given columns" if in_strata else ""
     if effect_sizes.is_binary(x) and effect_sizes.is_binary(y):
         direction = effect_sizes.describe_direction(x, y, interval)
-        return f", which is the phi coefficient of {x.name} and {y.name}{given}{direction}"
+        return f" ({x.name} by {y.name}){direction}"
+    given = " within the strata of the given columns" if in_strata else ""
     groups = [f"{num_bins} quantile groups" if rule.is_continuous else f"{len(rule.levels)} levels" for rule in (x, y)]
     names = " and ".join(f"{rule.name} ({group})" for rule, group in zip((x, y), groups, strict=True))
     told = f" of {names}{given}, from 0 (neither tells anything about the other) to 1 (one decides the other)"

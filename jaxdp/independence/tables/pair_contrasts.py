@@ -19,7 +19,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import Column
 from jaxdp.independence import effect_sizes
-from jaxdp.independence.tables import class_choice
+from jaxdp.independence.tables import class_choice, cramers_v
 from jaxdp.independence.tables.class_choice import HALVES, QUARTERS, ClassChoice, Classing, classing
 from jaxdp.independence.tables.noisy_table import multinomial_by_binomials
 from jaxdp.mechanisms import MaxNorm
@@ -105,6 +105,15 @@ class PairContrasts(PrivateTest):
         )
         small = known and noise_ratio(self.mechanism_in_force(), fine, num_records) <= FINE_BELOW
         return fine if small else coarse
+
+    def effect_names(self, columns, num_records: int) -> list[str]:
+        """What the effect of each pair is, in the order of `interpret`: public."""
+        counts = [one.classes for one in self.classed(columns, num_records)]
+        pairs = [(counts[i], counts[j]) for i, j in zip(*np.triu_indices(len(counts), k=1), strict=True)]
+        return [
+            f"{'phi coefficient' if pair == (HALVES, HALVES) else cramers_v.NAME} of {pair[0]} by {pair[1]} classes"
+            for pair in pairs
+        ]
 
     def statistic(self, key, data):
         """The sums (M,), in the order of `contrasts.places`."""

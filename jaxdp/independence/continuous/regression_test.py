@@ -19,13 +19,14 @@ from jax.typing import ArrayLike
 from jaxdp._base import check
 from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, Sequential, answered
 from jaxdp.data.dataset import Domain
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_columns, moment_test, validity
 from jaxdp.independence.continuous.moment_stages import PrivateCentres, PrivateSpreads
 from jaxdp.independence.continuous.residual_test import MomentMatrix
 from jaxdp.mechanisms import Laplace, divide
+from jaxdp.randomness import keys
 from jaxdp.results import bare
 from jaxdp.spec import TestSpec
 from jaxdp.statistics import moments, regression_scores, sums
@@ -339,8 +340,11 @@ class RegressionTest(PrivateTest):
 
     def effect_notes(self, shapes, release):
         """Why there is no interval; post-processing."""
-        found = self.settled(shapes, release)._without_interval(bare(release))
-        raised = zip(self.sentences.items(), found, strict=False)
+        with keys.precision(release.mode):  # as in `run`, whose program the interval is read from
+            test = self.settled(shapes, release)
+            lost = jnp.isnan(answered(test, release).interval[0])
+            unknown, uneven = test._doubts(bare(release))
+            raised = zip(self.sentences.items(), (unknown, lost & ~unknown & ~uneven, uneven), strict=False)
         return {name: sentence for (name, sentence), is_raised in raised if bool(is_raised)}
 
     # one program each: run by themselves, their loops would be compiled anew for every answer
@@ -354,12 +358,10 @@ class RegressionTest(PrivateTest):
         return self.law(release).detectable() * self.unit
 
     @bounded_jit
-    def _without_interval(self, release):
-        """Whether the information is hidden, the interval has no end, the columns are uneven."""
+    def _doubts(self, release):
+        """Whether the information is hidden, whether the columns are uneven."""
         law = self.law(release)
-        lost = jnp.isnan(law.effect(law.p_value(0.0))[1][0])
-        uneven = law.sums.uneven & ~law.unknown
-        return law.unknown, lost & ~law.unknown & ~uneven, uneven
+        return law.unknown, law.sums.uneven & ~law.unknown
 
 
 def _totals_of_block(values) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """MEstimator: known families as losses, the range of scores whatever the loss, its model, intervals, refusals."""
 
 import dataclasses
+import functools
 import json
 
 import jax
@@ -322,23 +323,33 @@ def test_a_mean_that_falls_in_t_is_modelled_with_the_sign_of_t():
     assert np.asarray(down.mean(points)[0]) == pytest.approx(np.asarray(rising.mean(points)[0]), abs=1e-5)
 
 
-def answers(test, n: int, slope: float, replicates: int):
-    @jax.jit
-    def every(keys):
-        def one(key):
-            found = jaxdp.run(test, key, m_estimator_examples.answers(jax.random.fold_in(key, 1), n, slope))
-            return found.p_value, *found.interval
+TESTS = {
+    "laplace": jaxdp.MEstimator(**m_estimator_examples.LOSS, epsilon=2.0),
+    "gaussian": jaxdp.MEstimator(**m_estimator_examples.LOSS, mechanism=Gaussian(0.1)),
+}
 
-        return jax.lax.map(one, keys, batch_size=20)
 
-    return map(np.asarray, every(jax.random.split(jax.random.key(6), replicates)))
+@functools.cache
+def of_fifty(name: str):
+    """One program for levels and intervals: slope, fifty keys -> p-values and ends of intervals."""
+
+    def one(slope, key):
+        data = m_estimator_examples.answers(jax.random.fold_in(key, 1), 6000, slope)
+        found = jaxdp.run(TESTS[name], key, data)
+        return found.p_value, *found.interval
+
+    return jax.jit(lambda slope, keys: jax.lax.map(functools.partial(one, slope), keys, batch_size=25))
+
+
+def answers(name: str, slope: float, replicates: int):
+    keys = jax.random.split(jax.random.key(6), (replicates // 50, 50))
+    return map(np.concatenate, zip(*(of_fifty(name)(slope, some) for some in keys), strict=True))
 
 
 @pytest.mark.full
 @pytest.mark.optimised
 def test_intervals_leave_out_zero_exactly_where_the_p_value_is_below_a_twentieth_and_hold_the_slope():
-    test = jaxdp.MEstimator(**m_estimator_examples.LOSS, epsilon=4.0)
-    p, low, high = answers(test, 4000, 0.1, 100)
+    p, low, high = answers("laplace", 0.1, 100)
     known = ~np.isnan(low)
     assert np.mean(known) > 0.5
     assert np.array_equal(((low > 0) | (high < 0))[known], (p < 0.05)[known])
@@ -349,9 +360,9 @@ def test_intervals_leave_out_zero_exactly_where_the_p_value_is_below_a_twentieth
 
 @pytest.mark.full
 @pytest.mark.optimised
-@pytest.mark.parametrize("how", [{"epsilon": 2.0}, {"mechanism": Gaussian(0.1)}])
-def test_level_given_z(how):
-    p, _, _ = answers(jaxdp.MEstimator(**m_estimator_examples.LOSS, **how), 6000, 0.0, 300)
+@pytest.mark.parametrize("name", TESTS)
+def test_level_given_z(name):
+    p, _, _ = answers(name, 0.0, 300)
     assert np.sum(p < 0.05) <= binom.isf(1e-4, 300, 0.05)
     assert np.sum(p < 0.5) >= binom.ppf(1e-4, 300, 0.35)
 

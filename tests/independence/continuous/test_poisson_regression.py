@@ -345,21 +345,32 @@ def test_where_more_records_count_than_there_are_there_is_no_interval(counted, u
     assert bool(np.isnan(interval[0])) == uneven
 
 
-def answers(test, n: int, slope: float, replicates: int):
-    @jax.jit
-    def every(keys):
-        def one(key):
-            found = jaxdp.run(test, key, poisson_examples.answers(jax.random.fold_in(key, 1), n, slope))
-            return found.p_value, *found.interval
+TESTS = {
+    "laplace": jaxdp.PoissonRegression(epsilon=2.0),
+    "gaussian": jaxdp.PoissonRegression(mechanism=Gaussian(0.05)),
+}
 
-        return jax.lax.map(one, keys, batch_size=20)
 
-    return map(np.asarray, every(jax.random.split(jax.random.key(6), replicates)))
+@functools.cache
+def of_fifty(name: str):
+    """One program for levels and intervals: slope, fifty keys -> p-values and ends of intervals."""
+
+    def one(slope, key):
+        data = poisson_examples.answers(jax.random.fold_in(key, 1), 6000, slope)
+        found = jaxdp.run(TESTS[name], key, data)
+        return found.p_value, *found.interval
+
+    return jax.jit(lambda slope, keys: jax.lax.map(functools.partial(one, slope), keys, batch_size=25))
+
+
+def answers(name: str, slope: float, replicates: int):
+    keys = jax.random.split(jax.random.key(6), (replicates // 50, 50))
+    return map(np.concatenate, zip(*(of_fifty(name)(slope, some) for some in keys), strict=True))
 
 
 @pytest.mark.optimised
 def test_intervals_leave_out_zero_exactly_where_the_p_value_is_below_a_twentieth_and_hold_the_slope():
-    p, low, high = answers(jaxdp.PoissonRegression(epsilon=4.0), 3000, 0.06, 200)
+    p, low, high = answers("laplace", 0.06, 200)
     known = ~np.isnan(low)
     assert np.mean(known) > 0.7
     assert np.array_equal(((low > 0) | (high < 0))[known], (p < 0.05)[known])
@@ -370,11 +381,9 @@ def test_intervals_leave_out_zero_exactly_where_the_p_value_is_below_a_twentieth
 
 @pytest.mark.full
 @pytest.mark.optimised
-@pytest.mark.parametrize(
-    "test", [jaxdp.PoissonRegression(epsilon=2.0), jaxdp.PoissonRegression(mechanism=Gaussian(0.05))]
-)
-def test_level_given_z(test):
-    p, _, _ = answers(test, 6000, 0.0, 400)
+@pytest.mark.parametrize("name", TESTS)
+def test_level_given_z(name):
+    p, _, _ = answers(name, 0.0, 400)
     assert np.sum(p < 0.05) <= binom.isf(1e-4, 400, 0.05)
     assert np.sum(p < 0.5) >= binom.ppf(1e-4, 400, 0.35)
 

@@ -90,6 +90,7 @@ def test_the_differences_are_centred_whatever_the_margins_and_the_weights(record
         pytest.param(4000, 4.0, (0.05, 0.05, 0.45, 0.45), marks=pytest.mark.full),
     ],
 )
+@pytest.mark.optimised
 def test_true_nulls_are_rejected_at_the_level(n, epsilon, shares):
     """Z moves both columns, against each other: without strata all of these nulls would be rejected."""
     replicates = 400
@@ -118,6 +119,7 @@ def test_it_is_the_default_of_nominal_columns_given_few_levels_and_says_what_els
         jaxdp.run(jaxdp.StratifiedTable(epsilon=1.0), jax.random.key(0), Data(jnp.zeros(9, int), jnp.zeros(9, int)))
 
 
+@pytest.mark.optimised
 def test_too_few_records_for_the_strata_keep_the_level_and_are_flagged():
     """60 records of 3 x 4 levels in four strata at epsilon 1: unscaled, 0.07 to 0.10 would be rejected."""
     test = jaxdp.StratifiedTable(epsilon=1.0, num_null=199)

@@ -138,8 +138,9 @@ class DescribeQuery(ColumnsQuery[Description]):
         if sd > MUCH_NOISE * rows:
             levels = query.levels
             normal = self.less_noise_with_delta(sd, lambda **how: ColumnCounts(**how, levels=levels).noise_sd(rows))
-            with_delta = f", or --delta {amounts.spent(USUAL_DELTA)}, with which the sd is {normal or 0.0:.3g},"
-            told += f" Take care: {DROWNED}{'' if normal is None else with_delta} would help."
+            delta = amounts.spent(USUAL_DELTA)
+            with_delta = "" if normal is None else f", or --delta {delta}, with which the sd is {normal:.3g},"
+            told += f" Take care: {DROWNED}{with_delta} would help."
         piled = [one["name"] for one in described if any(q.get("piled") for q in one.get("quantiles", ()))]
         if piled:
             told += f" Of {listing(piled)} {PILED}."

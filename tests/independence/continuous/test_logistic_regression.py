@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from replicated_slopes import answers_of
 from scipy.stats import binom
 
 import jaxdp
@@ -300,21 +301,7 @@ TESTS = {
 }
 
 
-@functools.cache
-def of_fifty(name: str):
-    """One program for levels and intervals: slope, fifty keys -> p-values and ends of intervals."""
-
-    def one(slope, key):
-        data = logistic_examples.answers(jax.random.fold_in(key, 1), 4000, slope)
-        found = jaxdp.run(TESTS[name], key, data)
-        return found.p_value, *found.interval
-
-    return jax.jit(lambda slope, keys: jax.lax.map(functools.partial(one, slope), keys, batch_size=25))
-
-
-def answers(name: str, slope: float, replicates: int):
-    keys = jax.random.split(jax.random.key(6), (replicates // 50, 50))
-    return map(np.concatenate, zip(*(of_fifty(name)(slope, some) for some in keys), strict=True))
+answers = answers_of(TESTS, logistic_examples.answers, 4000)
 
 
 @pytest.mark.optimised

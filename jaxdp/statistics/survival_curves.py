@@ -28,8 +28,8 @@ class SurvivalCurves:
 
     survival: S; NaN from where too few are at risk. low, high: a band that holds the whole curve, which falls in time;
     it goes on where S is not known. until: as a share of the grid, up to where every group is known. means: areas below
-    the curves up to there, (K,), in lengths of the grid. difference, low_difference, high_difference: of the second
-    area less the first, with its interval; NaN where `until` is below half.
+    the curves up to there, (K,), in lengths of the grid. difference, low_difference, high_difference: of each further
+    area less the first, (K - 1,), with intervals that hold together; NaN where `until` is below half.
     """
 
     survival: Any
@@ -69,14 +69,20 @@ def survival_curves(counts, num_records, noise, ends) -> SurvivalCurves:
     widths = all_known * jnp.diff(ends)
     hazards = jnp.where(widths > 0, hazards, 0.0)
     means = _areas(hazards, widths)
-    of_difference = jnp.einsum("bkj,kj->b", off, jax.jacfwd(lambda h: jnp.diff(_areas(h, widths)[:2])[0])(hazards))
+    of_difference = jnp.einsum("bkj,dkj->bd", off, jax.jacfwd(lambda h: _less_first(_areas(h, widths)))(hazards))
+    sd = jnp.sqrt(jnp.mean(of_difference**2, axis=0)) + 1e-12
+    reach = sd * jnp.quantile(jnp.max(jnp.abs(of_difference) / sd[None], axis=1), 1.0 - MISS)
     left = jnp.exp(-jnp.cumsum(hazards, axis=1))
-    fallen = jnp.max(jnp.maximum((left * jnp.expm1(hazards)) @ widths, 0.0))
-    away = jnp.hypot(jnp.quantile(jnp.abs(of_difference), 1.0 - MISS), BENT * fallen)
+    fallen = jnp.maximum((left * jnp.expm1(hazards)) @ widths, 0.0)
+    away = jnp.hypot(reach, BENT * jnp.maximum(fallen[1:], fallen[0]))
     until = jnp.asarray(ends)[jnp.sum(all_known).astype(int)]
-    difference = jnp.where(until >= HALF_OF_GRID, means[1] - means[0], jnp.nan)
+    difference = jnp.where(until >= HALF_OF_GRID, _less_first(means), jnp.nan)
     survival, low, high = (jnp.concatenate([jnp.ones((groups, 1)), part], axis=1) for part in (survival, low, high))
     return SurvivalCurves(survival, low, high, until, means, difference, difference - away, difference + away)
+
+
+def _less_first(of_groups):
+    return of_groups[1:] - of_groups[0]
 
 
 def _at_risk(counts):

@@ -8,7 +8,7 @@ simulation. `held`: share of bands, by group, that hold the whole true curve, be
 truth is known at eight points of every bin. `width`: median width at the middle of the grid. `answered`: data sets with
 a difference of restricted means; `covered`: of these, intervals that hold the true one up to the same end; `missed`: of
 all data sets, those with an interval that does not; `difference_width`: median width of the interval, in lengths of the
-grid. Constants were chosen on other designs: uniform times of rate .8, Weibull times of shapes .5, .7 and 2, a hazard
+grid. Of more than two groups the intervals of a data set are counted together: all hold their differences. Constants were chosen on other designs: uniform times of rate .8, Weibull times of shapes .5, .7 and 2, a hazard
 that goes up and down, with other censoring.
 """
 
@@ -28,7 +28,7 @@ import numpy as np
 import jaxdp
 from experiments.evidence.survival.__main__ import DOMAIN, FINE, PAGE
 from experiments.record import fill, provenance
-from jaxdp.data.dataset import Data
+from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data
 from jaxdp.independence.survival import kaplan_meier
 from jaxdp.statistics import log_rank
 from jaxdp.statistics.log_rank import BINS
@@ -66,16 +66,16 @@ def lost(rate: float) -> Callable:
 
 @dataclasses.dataclass(frozen=True)
 class Design:
-    """alive, seen: share without the event and not censored, of both groups. share: of the second group."""
+    """alive, seen: share without the event and not censored, of each group. shares: of the groups after the first."""
 
-    alive: tuple[Callable, Callable]
-    seen: tuple[Callable, Callable]
-    share: float = 0.5
+    alive: tuple[Callable, ...]
+    seen: tuple[Callable, ...]
+    shares: tuple[float, ...] = (0.5,)
 
     def cells(self) -> np.ndarray:
-        """Probabilities (2, BINS + 1, 2)."""
-        found = np.zeros((2, BINS + 1, 2))
-        for group, part in enumerate((1.0 - self.share, self.share)):
+        """Probabilities (groups, BINS + 1, 2)."""
+        found = np.zeros((len(self.alive), BINS + 1, 2))
+        for group, part in enumerate((1.0 - sum(self.shares), *self.shares)):
             alive, seen = self.alive[group](GRID), self.seen[group](GRID)
             events = (alive[:-1] - alive[1:]) * np.sqrt(seen[:-1] * seen[1:])
             gone = (seen[:-1] - seen[1:]) * np.sqrt(alive[:-1] * alive[1:])
@@ -90,14 +90,21 @@ DESIGNS = {
     "Weibull 1.5 and .8, crossing, unequal censoring": Design(
         (weibull(1.5, 1.2), weibull(0.8, 0.9)), (lost(0.2), lost(1.0))
     ),
-    "late effect, crossing, staggered entry": Design((weibull(1.0, 0.9), late), (entered, entered), 0.4),
+    "late effect, crossing, staggered entry": Design((weibull(1.0, 0.9), late), (entered, entered), (0.4,)),
     "Weibull 1.2 and .9, 10 % in one group": Design(
-        (weibull(1.2, 0.8), weibull(0.9, 1.3)), (lost(1.0), lost(0.3)), 0.1
+        (weibull(1.2, 0.8), weibull(0.9, 1.3)), (lost(1.0), lost(0.3)), (0.1,)
     ),
     "uniform and Weibull 1.5, 25 %, unequal censoring": Design(
-        (uniform, weibull(1.5, 0.5)), (lost(0.1), lost(1.5)), 0.25
+        (uniform, weibull(1.5, 0.5)), (lost(0.1), lost(1.5)), (0.25,)
     ),
     "6 and 4 % with events": Design((weibull(1.0, 0.06), weibull(1.0, 0.04)), (lost(0.1), lost(0.6))),
+    "3 groups, crossing, unequal censoring": Design(
+        (weibull(1.5, 1.2), weibull(0.8, 0.9), uniform), (lost(0.2), lost(1.0), lost(0.5)), (0.3, 0.3)
+    ),
+    "3 groups, one law, 20 % in one": Design((uniform,) * 3, (lost(0.5), lost(0.1), lost(1.0)), (0.4, 0.2)),
+    "5 equal groups, late effects": Design(
+        (weibull(1.0, 0.9), late, uniform, weibull(1.2, 0.8), late), (entered,) * 5, (0.2,) * 4
+    ),
 }
 
 
@@ -120,9 +127,11 @@ def measure(name: str, records: int, epsilon: float, replicates: int) -> dict:
     design, started = DESIGNS[name], time.perf_counter()
     seed = zlib.crc32(f"{name} {records} {epsilon}".encode()) + SEED
     drawn = np.random.default_rng(seed).multinomial(records, design.cells().ravel(), size=replicates)
-    shapes = Data(*(jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((records,), (records, 2))), None, DOMAIN)
+    groups = Column(CATEGORICAL if len(design.alive) > 2 else BINARY, len(design.alive))
+    domain = dataclasses.replace(DOMAIN, x=(groups,))
+    shapes = Data(*(jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((records,), (records, 2))), None, domain)
     test = jaxdp.LogRank(epsilon=epsilon).specialize(shapes)
-    tables = jnp.asarray(drawn.reshape(-1, 2, BINS + 1, 2), float)
+    tables = jnp.asarray(drawn.reshape(-1, len(design.alive), BINS + 1, 2), float)
     found = jax.tree.map(
         np.asarray, _released(test, jax.random.split(jax.random.key(seed), replicates), tables, records)
     )
@@ -132,11 +141,11 @@ def measure(name: str, records: int, epsilon: float, replicates: int) -> dict:
     low, high = found.low[:, :, -(-place // step)], found.high[:, :, place // step]
     held = np.all((low <= truth + 1e-9) & (truth <= high + 1e-9), axis=2)
     area = np.cumsum(0.5 * (truth[:, 1:] + truth[:, :-1]) * np.diff(GRID), axis=1)
-    area = np.concatenate([np.zeros((2, 1)), area], axis=1)[:, ::step]
+    area = np.concatenate([np.zeros((len(area), 1)), area], axis=1)[:, ::step]
     ends = log_rank.ends(blocks)
-    true = np.diff(area, axis=0)[0][np.searchsorted(ends, found.until - 1e-9)]
-    known = ~np.isnan(found.difference)
-    covered = (found.low_difference <= true) & (true <= found.high_difference)
+    true = (area[1:] - area[0])[:, np.searchsorted(ends, found.until - 1e-9)].T
+    known = ~np.isnan(found.difference).any(axis=1)
+    covered = np.all((found.low_difference <= true) & (true <= found.high_difference), axis=1)
     middle = np.argmin(np.abs(ends - 0.5))
     return {
         "design": name,

@@ -77,28 +77,32 @@ def _apart_told(groups, time) -> list[str]:
 
 
 def _restricted_means(found: SurvivalCurves, time) -> dict[str, Any]:
-    """Means of the time or `until`, whichever comes first, and the second less the first; {} where not known.
-
-    Of more than two groups there is none.
-    """
-    if time.logarithmic or math.isnan(found.difference) or len(found.means) > 2:
+    """Means of the time or `until`, whichever comes first, and the others less the first; {} where not known."""
+    if time.logarithmic or np.isnan(found.difference).any():
         return {}
     length = 2.0 * time.half_range
+    differences = (length * found.difference).tolist()
+    intervals = (length * np.stack([found.low_difference, found.high_difference], axis=1)).tolist()
+    of_two = len(differences) == 1
     return {
         "until": time.unscaled(2.0 * float(found.until) - 1.0),
         "means": [time.lower + length * one for one in found.means.tolist()],
-        "difference": length * float(found.difference),
-        "interval": [length * float(end) for end in (found.low_difference, found.high_difference)],
+        **({"difference": differences[0], "interval": intervals[0]} if of_two else {}),
+        **({} if of_two else {"differences": differences, "intervals": intervals}),
     }
 
 
 def _means_told(means, groups, time, came: str) -> str:
-    low, high = means["interval"]
     own = ", ".join(f"{group['name']} {mean:.4g}" for group, mean in zip(groups, means["means"], strict=True))
-    return (
-        f"Restricted mean {time.name} without {came}, up to {means['until']:.4g}: {own}; the second less the first "
-        f"{means['difference']:.3g}, 95 % interval {low:.3g} to {high:.3g}."
+    start = f"Restricted mean {time.name} without {came}, up to {means['until']:.4g}: {own}; "
+    if "interval" in means:
+        low, high = means["interval"]
+        return f"{start}the second less the first {means['difference']:.3g}, 95 % interval {low:.3g} to {high:.3g}."
+    against = ", ".join(
+        f"{group['name']} {mean:.3g} ({low:.3g} to {high:.3g})"
+        for group, mean, (low, high) in zip(groups[1:], means["differences"], means["intervals"], strict=True)
     )
+    return f"{start}less that of {groups[0]['name']}: {against}; all the intervals hold at once with 95 % confidence."
 
 
 def level_name(level) -> str:

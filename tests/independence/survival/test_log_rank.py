@@ -414,8 +414,9 @@ def test_without_noise_the_difference_is_that_of_areas_below_the_curves():
     areas = 0.5 * (steps[:, 1:] + steps[:, :-1]) @ np.diff(log_rank.ends(BINS))
     assert float(found.until) == 1.0
     assert np.asarray(found.means) == pytest.approx(areas, abs=0.002)
-    assert float(found.difference) == pytest.approx(areas[1] - areas[0], abs=0.002)
-    assert float(found.low_difference) < float(found.difference) < float(found.high_difference)
+    (low,), (difference,), (high,) = found.low_difference, found.difference, found.high_difference
+    assert float(difference) == pytest.approx(areas[1] - areas[0], abs=0.002)
+    assert low < difference < high
 
 
 def test_an_answer_has_the_difference_of_restricted_means_in_days():

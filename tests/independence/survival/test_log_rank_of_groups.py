@@ -199,7 +199,13 @@ def test_an_answer_has_the_ratio_of_each_group_against_the_first_and_every_curve
     assert f"arm = b against a, days and died: {content['effect'][0][0]:.3g}, {low:.3g} to {high:.3g}" in told
     assert private.SENTENCES[private.SEPARATE] in told
     assert [group["name"] for group in content["curves"]["groups"]] == ["arm = a", "arm = b", "arm = c"]
-    assert "restricted_means" not in content["curves"]
+    means = content["curves"]["restricted_means"]
+    own = [365.0 * (1.0 - np.exp(-rate * 730.0 / 365.0)) / rate for rate in (1.0, 0.6, 1.0)]
+    for (low, high), found, true in zip(means["intervals"], means["differences"], own[1:], strict=True):
+        assert low < found < high and low < true - own[0] < high
+        assert 10.0 < high - low < 150.0
+    assert "Restricted mean days without died = yes, up to 730: arm = a" in told
+    assert "all the intervals hold at once with 95 % confidence." in told
     assert answer.plot().save(tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 

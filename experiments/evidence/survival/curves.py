@@ -8,8 +8,9 @@ simulation. `held`: share of bands, by group, that hold the whole true curve, be
 truth is known at eight points of every bin. `width`: median width at the middle of the grid. `answered`: data sets with
 a difference of restricted means; `covered`: of these, intervals that hold the true one up to the same end; `missed`: of
 all data sets, those with an interval that does not; `difference_width`: median width of the interval, in lengths of the
-grid. Of more than two groups the intervals of a data set are counted together: all hold their differences. Constants were chosen on other designs: uniform times of rate .8, Weibull times of shapes .5, .7 and 2, a hazard
-that goes up and down, with other censoring.
+grid. Of more than two groups the intervals of a data set are counted together: all hold their differences. Constants
+were chosen on other designs: uniform times of rate .8, Weibull times of shapes .5, .7 and 2, a hazard that goes up and
+down, with other censoring.
 """
 
 import argparse

@@ -55,7 +55,7 @@ SENTENCES = {
     "interval, and a p-value that is not small says little. More records with an event or a larger epsilon would help.",
     SEPARATE: "Each interval compares one group with the first by itself, and the p-value is about all groups "
     "together: it may be small though every interval holds 0, and may not be though one leaves 0 out. For a p-value "
-    "and an interval that agree ask about two levels.",
+    "and an interval that agree, ask about two levels.",
     FEW_IN_GROUPS: "By the noisy counts some groups have too few events, or records, for this epsilon: they are "
     "compared in the p-value, and have no interval.",
     ADJUSTED: "There are no survival curves and no restricted means, since those of whole groups would not be adjusted "

@@ -17,6 +17,7 @@ from jaxdp import core
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.audit import bounds
 from jaxdp.core import PrivateTest
+from jaxdp.data.dataset import Data
 from jaxdp.examples import Example
 from jaxdp.mechanisms.top_k import TopK
 from jaxdp.statistics.kernel_ridge.kernels import RBF
@@ -85,6 +86,18 @@ def test_the_cost_is_the_budget_asked_for(case):
     assert float(planned.epsilon) == pytest.approx(float(cost.epsilon), rel=1e-6)
     # where a concrete budget settles the number of rounds, only what was asked for is the same
     assert float(traced.rho if case.rho else traced.epsilon) == pytest.approx(float(budget), rel=1e-6)
+
+
+@every(PRIVATE)
+def test_the_cost_is_the_budget_of_many_records_too(case):
+    """Public numbers decide on stages, whose shares add up before the first of them has been released."""
+    data = sample(case.name)
+    if not isinstance(data, Data) or case.test(0.75).public_columns:
+        pytest.skip("counts, persons or groups, whose public number is fixed")
+    many = jax.tree.map(lambda leaf: np.concatenate([np.asarray(leaf)] * 20), data)
+    planned = core.cost_of(case.test(0.75), many)
+    low, high = case.example.cost_ratio
+    assert 0.75 * low * (1 - 1e-6) <= float(planned.rho if case.rho else planned.epsilon) <= 0.75 * high * (1 + 1e-6)
 
 
 @every([case for case in CASES if not case.private])

@@ -142,7 +142,7 @@ class RegressionTest(PrivateTest):
         """What the noise is of the largest that leaves something to see."""
         test, num_records = self._with_layout(data), data.x.shape[0]
         private = test._centres_are_known(num_records)
-        ahead = dataclasses.replace(test, centres=0.0 if private else None, rounds=0)._moments()
+        ahead = dataclasses.replace(test, stage=MOMENTS if private else CENTRES, rounds=0)._moments()
         first, scores = ahead.first, ahead.second
         clear = _clear(scores, num_records)
         if math.isinf(clear):
@@ -199,7 +199,7 @@ class RegressionTest(PrivateTest):
 
     def _moments(self):
         whole = self.mechanism_in_force()
-        scores = self._scores(self.centres is not None)
+        scores = self._scores(self.stage == MOMENTS)  # which follows private centres
         first = MomentMatrix(mechanism=whole.share(MOMENTS_SHARE), of=scores)
         return Sequential(first=first, second=scores, then=_with_start)
 

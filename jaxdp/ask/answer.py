@@ -15,7 +15,7 @@ from jaxdp.ask.cautions import cautions
 from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.core import Result
 from jaxdp.data import conditioning
-from jaxdp.data.columns import CATEGORICAL
+from jaxdp.data.columns import CATEGORICAL, ORDINAL
 from jaxdp.data.records import levels_of
 from jaxdp.plan.survival import SurvivalSetting
 from jaxdp.report.sections import DOUBTS, describe_doubts
@@ -23,6 +23,7 @@ from jaxdp.spec import BY_STRATUM
 
 MAX_VALUES_WRITTEN = 100
 POWER = 0.8
+NOMINAL_OR_CODED = ((CATEGORICAL,), (CATEGORICAL, ORDINAL))  # which columns a test takes level by level
 ANY_SIZE = "any size"
 ANY_SIZE_TOLD = (
     "No size of the effect is given: with the noise of this release and so few records every size is possible."
@@ -372,18 +373,20 @@ def _effects_of(result: Result, query: Any) -> dict[str, list[str]]:
 def _parts(rules: Sequence[Any], count: int, told: str) -> list[tuple[Any, str]]:
     """Rules and names of the `count` columns that a test makes of these: of nominal ones each level, or but the first.
 
-    told: what a level is compared with, where the first is none of them.
+    Of ordered levels too, where the count says so. told: what a level is compared with, where the first is none of them.
     """
     together = [(rules[0], " and ".join(rule.name for rule in rules))]  # one part of several columns
-    found = [_levels_of(rules, 0, ""), _levels_of(rules, 1, told), together if count == 1 < len(rules) else []]
+    ways = [(first, said, kinds) for kinds in NOMINAL_OR_CODED for first, said in ((0, ""), (1, told))]
+    found = [_levels_of(rules, *way) for way in ways]
+    found.append(together if count == 1 < len(rules) else [])
     unknown = [(rules[0], "")] * count  # a paid answer is not lost for a name
     return next((parts for parts in found if len(parts) == count), unknown)
 
 
-def _levels_of(rules: Sequence[Any], first: int, told: str) -> list[tuple[Any, str]]:
+def _levels_of(rules: Sequence[Any], first: int, told: str, kinds: Sequence[str]) -> list[tuple[Any, str]]:
     parts = []
     for rule in rules:
-        if rule.kind != CATEGORICAL or len(rule.levels) <= 2:
+        if rule.kind not in kinds or len(rule.levels) <= 2:
             parts.append((rule, rule.name))
         else:
             against = told.format(rule.levels[0])

@@ -13,6 +13,7 @@ import functools
 import itertools
 import operator
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
@@ -83,7 +84,10 @@ def _columns(path: Any, file: BinaryIO, names: Sequence[str], delimiter: str) ->
         )
     fields = _fields(line, file, delimiter, None, None) if line.strip() else []
     if fields is None:
-        raise ValueError(f"data file {name} has a header line that is not CSV in UTF-8: it names the columns.")
+        raise ValueError(
+            f"data file {name} has a header line, which names the columns, that is not CSV in UTF-8: save it as CSV in "
+            f"UTF-8, or convert it by `iconv -f latin1 -t UTF-8 {shlex.quote(name)} > NEW.csv`."
+        )
     fields = [field.strip() for field in fields]
     return len(fields), header.positions(name, fields, names, delimiter)
 

@@ -188,6 +188,14 @@ def test_a_file_in_utf16_says_how_to_save_it(tmp_path, capsys, encoding, command
     assert "iconv -f UTF-16 -t UTF-8" in told
 
 
+def test_a_header_in_another_encoding_is_refused_with_a_way_out(capsys, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_bytes("größe,b\n1,2\n".encode("latin-1"))
+    (tmp_path / "s.toml").write_text('[columns.b]\nkind = "continuous"\nbounds = [0, 5]\n')
+    told = said(capsys, "check", str(table), "--schema", str(tmp_path / "s.toml"))
+    assert "save it as CSV in UTF-8, or convert it by `iconv -f latin1 -t UTF-8" in told
+
+
 def test_a_packed_file_in_utf16_is_refused_too_and_a_short_file_is_none(tmp_path):
     (tmp_path / "d.csv.gz").write_bytes(gzip.compress("a,b\n1,2\n".encode("utf-16")))
     with pytest.raises(ValueError, match="UTF-16"):

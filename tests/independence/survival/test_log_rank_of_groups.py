@@ -210,6 +210,18 @@ def test_an_answer_has_the_ratio_of_each_group_against_the_first_and_every_curve
     assert answer.plot().save(tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_groups_of_ordered_levels_have_names_too():
+    schema = {
+        "arm": {"kind": "ordinal", "levels": list("abc")},
+        "died": {"kind": "binary", "levels": ["no", "yes"]},
+        "days": {"kind": "continuous", "bounds": [0.0, 730.0]},
+    }
+    public = {"epsilon": 4.0, "method": "log-rank", "key": jax.random.key(2)}
+    answer = jaxdp.test(trial(3000), x="arm", y=["days", "died"], schema={"columns": schema}, **public)
+    assert answer.to_dict()["effect_rows"] == ["arm = b against a", "arm = c against a"]
+    assert "arm = c against a, days and died:" in " ".join(" ".join(answer.sentences()).split())
+
+
 def test_groups_with_too_few_events_are_said_and_have_no_interval():
     answer = asked(trial(600, (1.0, 1.0, 1.0), rate=0.01), 1.0)
     notes = answer.content["effect_notes"]

@@ -373,7 +373,7 @@ def _effects_of(result: Result, query: Any) -> dict[str, list[str]]:
 def _parts(rules: Sequence[Any], count: int, told: str) -> list[tuple[Any, str]]:
     """Rules and names of the `count` columns that a test makes of these: of nominal ones each level, or but the first.
 
-    Of ordered levels too, where the count says so. told: what a level is compared with, where the first is none of them.
+    Of ordered levels too where the count says so. told: what a level is compared with, where the first is none of them.
     """
     together = [(rules[0], " and ".join(rule.name for rule in rules))]  # one part of several columns
     ways = [(first, said, kinds) for kinds in NOMINAL_OR_CODED for first, said in ((0, ""), (1, told))]

@@ -186,9 +186,11 @@ class ColumnReport:
         if by_step or self._says_what_repeats:
             return ""
         (count, share), (multiple, rounded) = self.piles, self.rounded
+        persons = ""
         if count >= MIN_PILES and share >= PILED_SHARE:
             multiple = multiple or 10.0 ** (math.floor(math.log10(rule.upper - rule.lower)) - 1)
             cause = f"{share:.0%} of the records lie on {count} values of column {rule.name!r} that are"
+            persons = ' (where the rows of one person repeat its value, unit = "COLUMN" names the person)'
         else:
             if not rounded:
                 return ""
@@ -196,12 +198,12 @@ class ColumnReport:
         heaps = ", ".join(f"{heap:.15g}" for heap in sorted({*rule.heaps, multiple}, reverse=True))
         if rule.heaps:
             cause = f"beside the heaps of the schema {cause}"
+        declared = f"heaps = [{heaps}] in the schema if people round to such multiples, "
         return (
             f"{cause} far more frequent than "
             "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "
-            f"rejected given {rule.name}: write heaps = [{heaps}] in the schema if people round to such "
-            "multiples, labels = true if its values stand for groups or devices (records of equal value are compared), "
-            "heaps = [] if neither"
+            f"rejected given {rule.name}: write {'' if multiple in rule.heaps else declared}labels = true if its "
+            f"values stand for groups or devices (records of equal value are compared), heaps = [] if neither{persons}"
         )
 
     @property

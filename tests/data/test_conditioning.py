@@ -3,6 +3,7 @@
 import csv
 import datetime
 import json
+import re
 
 import jax
 import numpy as np
@@ -255,6 +256,18 @@ def test_the_owner_is_refused_where_the_schema_says_nothing_of_what_repeats(tmp_
     for how in ({"schema": schema(z), "force": True}, {"schema": schema(z | way_out)}):
         assert 0.0 <= jaxdp.test(table, **ask, **how, key=jax.random.key(1)).p_value <= 1.0
     jaxdp.test(table, x="x", y="z", epsilon=1.0, schema=schema(z), key=jax.random.key(1))  # nobody conditions on it
+
+
+def test_advice_that_the_schema_has_taken_is_not_repeated():
+    """Values of persons with several rows repeat without being round."""
+    rng = np.random.default_rng(5)
+    table = {name: rng.normal(size=2000) for name in "xy"} | {"z": np.repeat(rng.lognormal(10.5, 0.5, 200), 10)}
+    how = {"x": "x", "y": "y", "given": "z", "epsilon": 1.0, "key": jax.random.key(1)}
+    with pytest.raises(ValueError, match=r"write heaps = \[(\d+)\] in the schema .* names the person") as refused:
+        jaxdp.test(table, schema=schema(INCOME), **how)
+    named = int(re.search(r"heaps = \[(\d+)\]", str(refused.value))[1])
+    with pytest.raises(ValueError, match=r"write labels = true .* names the person"):
+        jaxdp.test(table, schema=schema(INCOME | {"heaps": [named]}), **how)
 
 
 @pytest.mark.parametrize("share", [0.15, 0.05])

@@ -9,7 +9,8 @@ table (independent, or the diagonal three times as likely). Tests of jaxdp are b
 Y = 0.7 Z + e, or 0.25 a more, on bounds of 5, Z of 4. Both need `pip install mbi==2.0.0`, have 100 replicates, and are
 run by name.
 Parts of "votes" are the test of tests on the data sets of the part they name; "columns, times" measures seconds.
-`peers.py` says what the others do. dpHSIC: 60 replicates, bandwidth of one sd (the right one, which nobody told it).
+`peers.py` says what the others do. dpHSIC and dpMMD have a bandwidth of one sd (the right one, which nobody told them);
+dpHSIC has 60 replicates.
 """
 
 import argparse
@@ -171,6 +172,13 @@ def groups_drawn(key, rng, n, law, replicates):
     return Data(jnp.clip(jnp.asarray(np.stack(made)) / 5, -1, 1), jnp.asarray(label), None, GROUPS), made
 
 
+def kernels_of_groups(key, rng, n, epsilon, law, replicates):
+    """Method -> p-values and seconds, for the data sets of `two_groups`."""
+    data, _ = groups_drawn(key, rng, n, law, replicates)
+    test = peers.DpMMD(epsilon=epsilon, level=LEVEL, bandwidth=0.2, group=n // 2)
+    return {"dpMMD": _timed(test, key, data)}
+
+
 def table_drawn(key, rng, n, law, replicates):
     """The data sets of `table`."""
     del key
@@ -217,6 +225,7 @@ PARTS = {
         ("none", "means differ by 0.5"),
         ((500, 1.0), (1000, 1.0)),
     ),
+    "groups, kernels": (kernels_of_groups, ("none", "means differ by 0.5"), ((500, 1.0), (1000, 1.0))),
     "table, votes": (
         votes({"chi-squared": block_tests.chi2}, table_drawn),
         ("none", "diagonal"),
@@ -234,6 +243,7 @@ DATA_OF = {  # parts that take the data of another
     "columns, MST": "columns",
     "columns, votes": "columns",
     "groups, votes": "groups",
+    "groups, kernels": "groups",
     "table, votes": "table",
     "three columns, votes": "three columns, MST",
     "columns, times": "columns",

@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "evidence" / "compared.md"
 SEVERAL = {  # table of the page: parts of compared.jsonl
     "columns": ("columns", "columns, votes", "columns, MST"),
     "given": ("three columns, MST", "three columns, votes"),
-    "groups": ("groups", "groups, votes"),
+    "groups": ("groups", "groups, votes", "groups, kernels"),
     "table": ("table", "table, votes"),
 }
 NETWORK = "12 of 2-3"

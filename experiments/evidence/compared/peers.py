@@ -1,6 +1,6 @@
 """Other ways to a private test, re-enacted from their published description and source; NumPy, for simulations.
 
-dpHSIC: Kim and Schrab 2023 (arXiv 2310.19043), package dpkernel; DPrivStats: its R functions `dp_t_test` and
+dpHSIC, dpMMD: Kim and Schrab 2023 (arXiv 2310.19043), package dpkernel; DPrivStats: its R functions `dp_t_test` and
 `dp_chisq_test`, which refer noisy statistics to laws without noise; synthetic data: a noisy histogram, or MST
 (`experiments.evidence.discovery.synthetic`), records drawn from it, and an ordinary test of them. Each with the noise
 of epsilon under replacement of one record, or it says so.
@@ -65,6 +65,34 @@ class DpHSIC(PrivateTest):
         """The same permutation test without noise."""
         observed, copies = self.statistic(key, data)
         return null_laws.monte_carlo(observed, copies)
+
+
+@frozen_pytree
+class DpMMD(DpHSIC):
+    """dpMMD: the root of the biased MMD of the two groups of y and of its permutations, with the noise of dpHSIC.
+
+    Sensitivity of each: sqrt(2) over the smaller group, as published: who is in which group is public, in its favour.
+    group: records of the smaller one.
+    """
+
+    group: int = jax.tree.static(default=0)
+
+    def statistic(self, key, data):
+        """(T_0, T of shape (m,))."""
+        gram, second = self._gram(data.x), data.y > 0
+        weights = jnp.where(second, 1.0 / jnp.sum(second), -1.0 / jnp.sum(~second))
+        keys = jax.random.split(key, self.num_permutations)
+        orders = jax.vmap(lambda one: jax.random.permutation(one, weights))(keys)
+
+        def value(weighed):
+            return jnp.sqrt(jnp.maximum(jnp.sum(weighed * (weighed @ gram), axis=-1), 0.0))
+
+        return value(weights), value(orders)
+
+    def sensitivity(self, num_records):
+        del num_records
+        move = 2.0**0.5 / self.group
+        return (Sensitivity(move, Norm.LINF, Relation.REPLACE_ONE, 0.0, 0.0, 2.0**0.5),) * 2
 
 
 @dataclasses.dataclass(frozen=True)

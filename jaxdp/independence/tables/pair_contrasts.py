@@ -29,6 +29,9 @@ from jaxdp.statistics.tables import contrasts
 
 CHOICE_SHARE = 0.15  # of the budget, for the classes of all columns (docs/theory/pair_contrasts.md#shares)
 FINE_BELOW = 0.5  # of noise to sampling sd, up to which four classes are sharper than two
+# A p-value above 100 over the number of null tables it is a rank among is not ranked among ten times as many: of many
+# pairs few need as many tables as the adjustment asks for (docs/theory/pair_contrasts.md#draws).
+FIRST_DRAWS, CLEAR = 999, 100.0
 EFFECT_DRAWS = 999  # of the null, for the interval of a pair of several contrasts
 STEPS = 24  # of a bisection
 
@@ -44,8 +47,9 @@ class PairContrasts(PrivateTest):
     Privacy: epsilon-DP by `MaxNorm`, whose noise grows with the number of sums, M/sqrt(3) times the bound of one, or
     rho-zCDP with mechanism=Gaussian(rho), whose noise grows as the root of the pairs; adaptive composition.
     P-values, one a pair: the quadratic form of T and, for two ordered columns of several classes, its linear part,
-    ranked among `num_null` tables drawn from the noisy margins with fresh noise of the same law. Given the classes each
-    is exact up to the error of the noisy margins (measured level: docs/theory/pair_contrasts.md#level).
+    ranked among `num_null` tables (fewer where it is not small) drawn from the noisy margins with fresh noise of the
+    same law. Given the classes each is exact up to the error of the noisy margins (measured level:
+    docs/theory/pair_contrasts.md#level).
     Sees whether halves (or quarters) of columns go together; with two classes no dependence that leaves halves alone.
 
     classes: about how many for each column, 2 or 4; default by a public rule of n, the budget and the columns.
@@ -316,7 +320,21 @@ def _forms(pair: _Pair, excess):
 
 
 def _interpreted(pair: _Pair, key):
-    """p-value, T' V^-1 T of the release, and (estimate, low, high)."""
+    """p-value, T' V^-1 T of the release, and (estimate, low, high); all of them by the same draws."""
+    return _staged(pair, key, FIRST_DRAWS)
+
+
+def _staged(pair: _Pair, key, draws: int):
+    """By so many draws, or by more of its own where the p-value is small for these."""
+    if pair.noise.draws <= draws:
+        return _among_drawn(pair, key)
+    own, key_more = jax.random.split(key)
+    found = _among_drawn(dataclasses.replace(pair, noise=dataclasses.replace(pair.noise, draws=draws)), own)
+    more = 10 * draws + 9
+    return jax.lax.cond(found[0] > CLEAR / (draws + 1), lambda: found, lambda: _staged(pair, key_more, more))
+
+
+def _among_drawn(pair: _Pair, key):
     null = pair.null_excess(key)
     forms = _forms(pair, jnp.concatenate([pair.excess()[None], null]))
     ends = _phi(pair, null) if null.shape[1] * null.shape[2] == 1 else _cramer(pair, null)

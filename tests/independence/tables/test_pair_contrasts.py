@@ -1,8 +1,11 @@
 """All pairs by one joint release: bounds that records reach, level, pairs found, intervals, what is told of power."""
 
+import dataclasses
 import itertools
+from unittest import mock
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,8 +13,9 @@ from scipy import stats
 import jaxdp
 from jaxdp import null_laws
 from jaxdp.accounting import zcdp_rho
-from jaxdp.core import Norm
+from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
+from jaxdp.independence.tables import pair_contrasts
 from jaxdp.independence.tables.class_choice import ClassChoice, classing
 from jaxdp.independence.tables.pair_contrasts import PairContrasts, sums_move
 from jaxdp.independence.tables.pair_contrasts_power import detectable_effect, sharper
@@ -34,6 +38,26 @@ def sums_of(record, counts):
     parts = [contrasts.matrix(count)[value] for value, count in zip(record, counts, strict=True)]
     products = [np.outer(a, b).ravel() for a, b in itertools.combinations(parts, 2)]
     return np.concatenate([*parts, *products])
+
+
+def test_p_values_of_staged_draws_are_no_smaller_than_chance_makes_them():
+    """Stages of 99, 999 and 1500 draws: shares of true nulls with a p-value of at most a, at each stage's own a."""
+    law = pair_contrasts._Noise(Laplace(1.0), Sensitivity(6.0, Norm.L1, Relation.REPLACE_ONE), 3, 1500)
+    means = jnp.array([0.2]), jnp.array([-0.1])
+
+    def one(key):
+        key_table, key_p = jax.random.split(key)
+        bare = pair_contrasts._Pair((2, 2, True), 400.0, None, *means, dataclasses.replace(law, draws=1))
+        pair = pair_contrasts._Pair((2, 2, True), 400.0, bare.null_excess(key_table)[0] + 400.0 * -0.02, *means, law)
+        return pair_contrasts._staged(pair, key_p, 99)[0]
+
+    with mock.patch.object(pair_contrasts, "CLEAR", 50.0):
+        p_values = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(jax.random.split(jax.random.key(3), 1500)))
+    shares = [np.mean(p_values <= level) for level in (0.02, 0.05, 0.2, 0.5, 0.8)]
+    for level, share in zip((0.02, 0.05, 0.2, 0.5, 0.8), shares, strict=True):
+        assert share <= level + 3.5 * np.sqrt(level * (1 - level) / 1500)
+    assert shares[1] > 0.03
+    assert np.mean(np.isin(np.round(p_values * 100, 3), np.arange(51, 101))) > 0.4  # of the first stage
 
 
 @pytest.mark.parametrize("counts", [(2, 2, 2, 2, 2), (4, 4, 2), (4, 3, 2, 2), (5, 3, 2), (6, 4)])

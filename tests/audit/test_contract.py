@@ -235,7 +235,7 @@ def test_nothing_unnoised_is_in_a_result(case):
 
 @functools.cache
 def attacked(name):
-    """What the attack reached of each bound: before a bound is cut, so that the programs are those of the true class."""
+    """What the attack reached of each bound; first of all, so that its programs are those of the true class."""
     return attacks.attack(next(case for case in ATTACKED if case.name == name))
 
 

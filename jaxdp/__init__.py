@@ -20,7 +20,7 @@ _EXPORTS = {
     "BandGCM": "independence.continuous.band_gcm",
     "BernoulliLaw": "statistics.conditional_law",
     "BestTables": "independence.tables.gwas",
-    "BestVariants": "independence.variants.score_test",
+    "BestVariants": "independence.variants.best_variants",
     "BudgetExhausted": "accounting.ledger",
     "CRT": "independence.continuous.crt",
     "CRTNormal": "independence.continuous.private_crt",

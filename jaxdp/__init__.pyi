@@ -94,7 +94,7 @@ from jaxdp.independence.tables.projected_chi2 import ProjectedGoodnessOfFit as P
 from jaxdp.independence.tables.quantile_table import QuantileTable as QuantileTable
 from jaxdp.independence.tables.stratified_table import StratifiedTable as StratifiedTable
 from jaxdp.independence.tables.unit_circle import UnitCircle as UnitCircle
-from jaxdp.independence.variants.score_test import BestVariants as BestVariants
+from jaxdp.independence.variants.best_variants import BestVariants as BestVariants
 from jaxdp.independence.variants.score_test import ScoreTest as ScoreTest
 from jaxdp.mechanisms import ExponentialMechanism as ExponentialMechanism
 from jaxdp.mechanisms import Gaussian as Gaussian

@@ -116,7 +116,10 @@ class Entry:
 
 def _sentence(domain: Domain) -> str:
     """What is asked about these columns, by their names, as half a sentence."""
-    x, y, z = (", ".join(column.name or role for column in part) for role, part in _roles(domain))
+    x, y, z = (
+        ", ".join(column.name or role for column in part)
+        for role, part in (("x", domain.x), ("y", domain.y), ("z", domain.z))
+    )
     return f"whether {x} and {y} are independent" + (f" given {z}" if z else "")
 
 
@@ -153,10 +156,6 @@ def _any_of(names: Sequence[str]) -> str:
     if list(names) == list(_KINDS)[1:]:
         return "levels"
     return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def _roles(domain: Domain):
-    return ("x", domain.x), ("y", domain.y), ("z", domain.z)
 
 
 _HINTS = {

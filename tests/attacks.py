@@ -76,13 +76,19 @@ def stages(case):
 
 
 def understate(case, factor, setattr):
-    """Every stage of the case declares `factor` times its sensitivity; setattr: (class, name, value)."""
+    """Every stage of the case declares `factor` times its sensitivity; setattr: (class, name, value).
+
+    Returns whether a statistic changes with it, and so its programs.
+    """
+    has_other_statistics = False
     for kind, query in stages(case).items():
         if hasattr(query.mechanism_in_force(), "decay"):  # a smooth sensitivity is part of the statistic
             setattr(kind, "statistic", _with_less_noise(kind.statistic, factor))
             bounds._statistics.clear_cache()
+            has_other_statistics = True
         else:
             setattr(kind, "sensitivity", _scaled(kind.sensitivity, factor))
+    return has_other_statistics
 
 
 def _scaled(sensitivity, factor):

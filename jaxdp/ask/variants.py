@@ -28,7 +28,8 @@ from jaxdp.core import Cost
 from jaxdp.data import identifiers, plink
 from jaxdp.data.readers import OWNER
 from jaxdp.data.schema import Schema, as_names
-from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
+from jaxdp.independence.variants.best_variants import BestVariants
+from jaxdp.independence.variants.score_test import ScoreTest
 from jaxdp.report import sections
 
 LEVEL = 0.05

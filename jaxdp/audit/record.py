@@ -39,7 +39,7 @@ def replay(test: Any, key: jax.Array, pairs: Iterable[Any], *, tolerance: float 
         run_key = jax.random.fold_in(key, number)
         shapes = str(core.public_shapes(data))
         if shapes not in programs:
-            programs[shapes] = _programs(test)
+            programs[shapes] = _Program(test, frozen=False), _Program(test, frozen=True)
         record, play = programs[shapes]
         try:
             with jax.debug_key_reuse(False):
@@ -77,10 +77,6 @@ class _Program:
 
     def __call__(self, key, data, outputs=()):
         return self._run(key, data, list(outputs))
-
-
-def _programs(test):
-    return _Program(test, frozen=False), _Program(test, frozen=True)
 
 
 def _compare(laws, other_laws, first, second, tolerance: float):

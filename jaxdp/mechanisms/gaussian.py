@@ -85,4 +85,4 @@ class Gaussian(Law):
     def cost(self, relation: Relation) -> Cost:
         """rho-zCDP; no finite pure epsilon."""
         rho = check.budget(self.rho)
-        return Cost(epsilon=jnp.inf * jnp.ones_like(rho), delta=0.0, rho=rho, relation=relation)
+        return Cost(epsilon=jnp.full(jnp.shape(rho), jnp.inf, float), delta=0.0, rho=rho, relation=relation)

@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxdp.core import Norm
 from jaxdp.data.dataset import Data, Domain
-from jaxdp.independence.variants import score_test
+from jaxdp.independence.variants import score_order, score_test
 from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import continuous, laws
 from jaxdp.plan.setting import Setting
@@ -50,8 +50,8 @@ def _of_lines(setting: Setting, n: int, epsilon, share, limit: float, basis) -> 
     """Variance that the product of both lines' errors adds to S, and what errors of the fits add to h's and to r's."""
     norm = Norm.L2 if isinstance(epsilon, laws.Concentrated) else Norm.L1
     unit = (1.0 if setting.y.levels else setting.residual_sd) * limit  # B on the scale of [-1, 1]
-    model = laws.Noise.of(epsilon, share[score_test.MODEL], basis.bound(norm is Norm.L2)).variance
-    lines = laws.Noise.of(epsilon, share[score_test.LINES], basis.line_bound(norm, 1)).variance
+    model = laws.Noise.of(epsilon, share[score_order.MODEL], basis.bound(norm is Norm.L2)).variance
+    lines = laws.Noise.of(epsilon, share[score_order.LINES], basis.line_bound(norm, 1)).variance
     inverse = np.linalg.inv(n * basis.typical())
     return {
         "product": model * lines * float(np.sum(inverse**2)) / unit**2,

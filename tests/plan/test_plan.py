@@ -1,29 +1,18 @@
-"""Planning: formulas against replicates of the real tests, inverses, comparison, the command."""
-
-import argparse
-import csv
-import dataclasses
-import json
-import os
-import subprocess
-import sys
-import time
+"""Planning: formulas against replicates of the real tests, and the laws that they are made of."""
 
 import jax
 import numpy as np
 import pytest
+from planned_columns import SCHEMA
 from scipy import stats
 from simulated_power import REPLICATES, simulated
 
 import jaxdp
-from jaxdp import catalogue, plan
+from jaxdp import plan
 from jaxdp.accounting.renyi import zcdp_epsilon, zcdp_rho
-from jaxdp.cli import plan as cli_plan
-from jaxdp.cli.main import main
 from jaxdp.data.dataset import BINARY, Column
 from jaxdp.data.schema import Schema
-from jaxdp.plan import laws, solve
-from jaxdp.plan.changes import changes
+from jaxdp.plan import laws
 from jaxdp.plan.methods import plans
 from jaxdp.plan.solve import PlannedTest
 from jaxdp.statistics.tables.association import squared_correlation
@@ -31,20 +20,6 @@ from jaxdp.statistics.tables.association import squared_correlation
 # given Z the kernel fit of the vote's small blocks is biased, which the formula does not know (docs/planning.md)
 FORMULAS = [name for name, row in plans().items() if row.formula is not None and name != "test-of-tests"]
 MODEL_ERROR = 0.02  # of a formula, allowed on top of the binomial window
-SCHEMA = {
-    "columns": {
-        "dose": {"kind": "continuous", "bounds": [0, 10]},
-        "response": {"kind": "continuous", "bounds": [-5, 5]},
-        "age": {"kind": "continuous", "bounds": [18, 90]},
-        "smoker": {"kind": "binary", "levels": ["no", "yes"]},
-        "town": {"kind": "categorical", "levels": ["a", "b", "c"]},
-        "grade": {"kind": "ordinal", "levels": ["low", "middle", "high"]},
-    }
-}
-TOML = "\n".join(
-    f"[columns.{name}]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in rule.items())
-    for name, rule in SCHEMA["columns"].items()
-)
 
 
 def agree(predicted, counted):
@@ -156,10 +131,6 @@ def test_every_gaussian_formula_against_simulation(method):
     agree(plan.power(method, n=n, epsilon=4.0, effect=effect, delta=1e-6), planned.simulated(n, 4.0, effect))
 
 
-def test_every_private_method_of_the_command_line_can_be_planned():
-    assert {name for name, entry in catalogue.offered().items() if entry.spec.planning} <= set(plan.METHODS)
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("method", [name for name, row in plans().items() if row.formula is None])
 def test_tests_without_a_formula_are_simulated(method):
@@ -180,82 +151,6 @@ def test_a_schema_is_planned_as_the_command_line_tests_it():
     )
 
 
-@pytest.mark.full
-def test_the_inverses_agree_with_each_other():
-    for method in ("partition-gcm", "unit-circle", "test-of-tests"):
-        n = plan.required_n(method, epsilon=1.0, effect=0.2)
-
-        def at(method=method, n=n, **other):
-            return plan.power(method, **{"n": n, "epsilon": 1.0, "effect": 0.2, **other})
-
-        assert at() >= 0.8
-        assert plan.minimum_epsilon(method, n=n, effect=0.2) == pytest.approx(1.0, rel=0.03)
-        assert plan.detectable_effect(method, n=n, epsilon=1.0) == pytest.approx(0.2, rel=0.03)
-        assert min(at(effect=0.25), at(epsilon=1.5), at(n=2 * n)) > at()
-
-
-@pytest.mark.full
-def test_simulation_finds_nearly_the_same_effect_as_the_formula():
-    formula = plan.detectable_effect("margin-adaptive", n=200, epsilon=1.0)
-    replicated = plan.detectable_effect("margin-adaptive", n=200, epsilon=1.0, engine="simulation", replicates=1000)
-    # power rises by about 0.6 as the effect doubles: 0.05 of power (4 sd) is 8 % of the effect
-    assert replicated == pytest.approx(formula, rel=0.08)
-
-
-@pytest.mark.nightly
-def test_simulation_finds_nearly_the_same_records_as_the_formula():
-    formula = plan.required_n("partition-gcm", epsilon=1.0, effect=0.4)
-    replicated = plan.required_n("partition-gcm", epsilon=1.0, effect=0.4, engine="simulation", replicates=1000)
-    assert replicated == pytest.approx(formula, rel=0.15)
-
-
-def test_a_search_stops_a_step_where_the_side_is_clear(monkeypatch):
-    """A rate of 0.3 or less is clearly below 0.8 after one stage, one near 0.8 takes all replicates."""
-    counted = []
-
-    def fake(test, design, key, count, start=0):
-        counted.append((start, count))
-        return np.where(np.arange(count) < count * fake.rate, 0.01, 0.9)
-
-    monkeypatch.setattr(solve.replicates_of, "p_values", fake)
-    planned = dataclasses.replace(
-        PlannedTest.of("margin-adaptive", engine="simulation", replicates=250, key=jax.random.key(1)), wanted=0.8
-    )
-    fake.rate = 0.3
-    assert planned.power(200, 1.0, 0.5) == pytest.approx(0.3)
-    assert counted == [(0, 100)]
-    counted.clear()
-    fake.rate = 0.78
-    assert planned.power(200, 1.0, 0.5) == pytest.approx(0.78)
-    assert counted == [(0, 100), (100, 100), (200, 50)]  # the same replicates as without stages
-
-
-def test_a_search_by_simulation_tells_its_steps():
-    heard = []
-    with solve.listening(heard.append):
-        found = solve._smallest_simulated(solve._reported(lambda n: 1.0 - np.exp(-n / 100.0)), 0.8, 20, 1e4)
-    assert found == pytest.approx(161, rel=0.03)
-    assert heard[0].startswith("power 0.18 at 20")
-    assert "steps more at most, about " in heard[-1]
-
-
-def test_a_search_by_simulation_ends_within_its_own_error():
-    """Steps between powers that so many replicates cannot tell apart cost most of the replicates."""
-    asked = []
-
-    def power(n):
-        asked.append(n)
-        return 1.0 - np.exp(-n / 100.0)
-
-    exact = solve._smallest_simulated(lambda n, left=None: power(n), 0.8, 20, 1e4)
-    steps = len(asked)
-    asked.clear()
-    found = solve._smallest_simulated(lambda n, left=None: power(n), 0.8, 20, 1e4, 0.03)
-    assert len(asked) < steps
-    assert 0.8 <= power(found) <= 0.83
-    assert found == pytest.approx(exact, rel=0.1)
-
-
 def test_a_linear_test_that_is_named_is_planned_for_means_linear_in_z():
     """A sine in Z is what it can not remove: power there was false alarms."""
     bent, other = plan.Setting(scaled=True), plans()["band-gcm"]
@@ -267,20 +162,6 @@ def test_a_linear_test_that_is_named_is_planned_for_means_linear_in_z():
     assert np.var(linear.mean_at(place, np)) == pytest.approx(np.var(bent.mean_at(place, np)), rel=0.01)
     assert plans()["winsorised-partial-correlation"].rests_on_lines(linear)
     assert not other.rests_on_lines(linear)
-
-
-def test_common_random_numbers_make_power_monotone_in_epsilon():
-    planned = PlannedTest.of("partition-gcm", engine="simulation", replicates=200, key=jax.random.key(1))
-    counts = [planned.simulated(120, epsilon, 0.5).rejections for epsilon in (0.5, 0.7, 1.0, 1.4, 2.0, 4.0)]
-    assert counts == sorted(counts)
-    assert counts[0] < counts[-1]
-
-
-def test_privacy_costs_more_records_for_smaller_epsilon_and_few_in_the_limit():
-    cost = [plan.cost_of_privacy("partition-gcm", epsilon=e, effect=0.25) for e in (0.5, 1.0, 4.0)]
-    assert cost[0] > cost[1] > cost[2] > 1.0
-    assert plan.cost_of_privacy("margin-adaptive", epsilon=1000.0, effect=0.25) == pytest.approx(1.0, abs=0.05)
-    assert plan.cost_of_privacy("noisy-table", epsilon=1000.0, effect=0.25) == pytest.approx(1.0, abs=0.05)
 
 
 def test_the_non_private_reference_is_the_textbook_formula():
@@ -310,95 +191,6 @@ def test_the_normal_table_and_the_vote():
 
 
 @pytest.mark.full
-def test_the_comparison_lists_what_fits_best_first(monkeypatch):
-    schema = Schema.from_dict(SCHEMA)
-    rows = plan.compare(
-        plan.Setting.of_schema(schema, "dose", "response", ["age"]),
-        epsilon=1.0,
-        effect=0.25,
-        power=0.8,
-        methods=["test-of-tests", "partition-gcm", "margin-adaptive", "conditional-kendall", "private-gcm"],
-    )
-    found = [row.n for row in rows if not row.reason]
-    assert found == sorted(found)
-    assert {"partition-gcm", "conditional-kendall"} <= {row.method for row in rows}
-    assert all(row.cost_of_privacy > 1.0 for row in rows if not row.reason)
-    monkeypatch.setattr(sys.modules["jaxdp.plan.compare"], "SIMULATED_ROW", 20)  # from here on, names alone are asked
-    tables = plan.compare(plan.Setting.of_schema(schema, "smoker", "town"), n=500, effect=0.3, epsilon=1.0)
-    assert {"noisy-table", "projected-chi2"} <= {row.method for row in tables}
-    assert not {"margin-adaptive", "conditional-kendall"} & {row.method for row in tables}
-    lines = plan.Setting(scaled=True, z=())
-    left_out = [row for row in plan.compare(lines, n=500, effect=0.3, epsilon=1.0) if row.reason]
-    assert {row.method for row in left_out if "by name" in row.reason} == {
-        "micr-laplace",
-        "mice-laplace",
-        "micr-geometric",
-    }
-    weak = plan.compare(plan.Setting(), n=40, epsilon=0.1, power=0.99, methods=["private-gcm-paper"])
-    assert weak[0].reason
-    assert weak[0].effect is None
-
-
-def test_mistakes_are_named():
-    with pytest.raises(ValueError, match="method must be one of"):
-        plan.required_n("nonsense", epsilon=1.0, effect=0.1)
-    with pytest.raises(ValueError, match="effect must be"):
-        plan.required_n("partition-gcm", epsilon=1.0, effect=0.0)
-    with pytest.raises(ValueError, match="power must be"):
-        plan.required_n("partition-gcm", epsilon=1.0, effect=0.1, power=1.0)
-    with pytest.raises(ValueError, match="does not fit"):
-        plan.power("margin-adaptive", n=100, epsilon=1.0, effect=0.1, setting=plan.Setting())
-    with pytest.raises(ValueError, match="needs more than"):
-        plan.required_n("private-gcm-paper", epsilon=0.01, effect=0.001)
-    with pytest.raises(ValueError, match="at least 450"):
-        plan.power("test-of-tests", n=100, epsilon=1.0, effect=0.1)
-    with pytest.raises(ValueError, match="give three of"):
-        plan.answer("partition-gcm", n=100, effect=0.1)
-    two = plan.Setting(scaled=True, z=(Column(), Column()), accept_coarse_cells=True)
-    with pytest.raises(ValueError, match="no power formula"):
-        plan.power("partition-gcm", n=100, epsilon=1.0, effect=0.1, setting=two, engine="formula")
-
-
-def test_the_command_answers_and_writes_its_files(tmp_path, capsys):
-    out = tmp_path / "plan"
-    arguments = ["plan", "--method", "partition-gcm", "--epsilon", "1", "--effect", "0.4", "--power", "0.8"]
-    arguments += ["--replicates", "300"]
-    assert main([*arguments, "--out", str(out)]) == 0
-    content = json.loads((out / "plan.json").read_text())
-    assert (content["method"], content["found"]) == ("partition-gcm", "n")
-    assert abs(content["simulated"]["power"] - 0.8) <= 0.1
-    assert content["simulated"]["level"] <= 0.12
-    assert {"power.png", "report.html"} <= {path.name for path in out.iterdir()}
-    assert str(content["n"]) in capsys.readouterr().out
-
-
-SCALED_LINE = plan.Setting(scaled=True)
-
-
-@pytest.mark.full
-def test_a_search_takes_refused_numbers_of_records_for_powerless():
-    """The band refuses fewer than 100 records, where the search begins."""
-    found = plan.required_n("band-gcm", epsilon=8.0, effect=1.5, setting=SCALED_LINE, replicates=60)
-    assert found == pytest.approx(100, abs=3)
-    with pytest.raises(ValueError, match="at most 5"):
-        plan.power(
-            "contrast-gcm", n=1000, epsilon=1.0, effect=0.3, setting=plan.Setting(scaled=True, z=(Column(),) * 6)
-        )
-
-
-@pytest.mark.full
-def test_a_plan_says_what_it_finds_where_the_data_are_not_as_planned():
-    """Halved residuals under the same guess of their scale: the kernel is twice as wide against them."""
-    row = plan.Row("band-gcm", "n", 470, 1.0, 0.25, 0.8, None, "simulation")
-    found = {c.name: c for c in changes(row, SCALED_LINE, level=0.05, replicates=200, key=jax.random.key(1))}
-    assert set(found) == {"heavy tails", "half the residual scale", "means of three sds"}
-    assert found["half the residual scale"].power < 0.75 < found["heavy tails"].interval[1]
-    assert found["means of three sds"].interval[0] < found["means of three sds"].power
-    table = plan.Row("noisy-table", "n", 500, 1.0, 0.25, 0.8, None, "formula")
-    assert changes(table, plan.Setting.table(), level=0.05, replicates=200, key=jax.random.key(1)) == []
-
-
-@pytest.mark.full
 def test_heavy_tails_have_the_planned_sd():
     draw = jax.jit(plan.Setting(z=(), scaled=True, tails=5.0, residual_sd=0.01).design(200_000, 0.0))
     x = np.asarray(draw(jax.random.key(0)).x) / 0.01
@@ -406,59 +198,6 @@ def test_heavy_tails_have_the_planned_sd():
     assert stats.kurtosis(x) > 2.0
     with pytest.raises(ValueError, match="tails"):
         plan.Setting(tails=1.5)
-
-
-def test_the_command_says_what_a_record_is(tmp_path, capsys):
-    schema = tmp_path / "s.toml"
-    query = [
-        "--schema",
-        str(schema),
-        "--x",
-        "dose",
-        "--y",
-        "grade",
-        "--given",
-        "age",
-        "--replicates",
-        "0",
-        "--n",
-        "800",
-    ]
-    query += ["--method", "partition-gcm", "--epsilon", "1", "--effect", "0.2", "--out", str(tmp_path / "plan")]
-    told = {}
-    for unit in ("", 'unit = "person"\n'):
-        schema.write_text(unit + TOML)
-        assert main(["plan", *query]) == 0
-        told[unit] = " ".join(capsys.readouterr().out.split())
-    (without, by_person) = told.values()
-    assert "One record per person" not in without
-    assert "records One record per person, one of its rows, drawn at random" in by_person
-    assert "The plan takes one row of each." in by_person
-
-
-@pytest.mark.full
-def test_the_command_compares_the_tests_of_a_schema(tmp_path, capsys):
-    schema, out = tmp_path / "s.toml", tmp_path / "plan"
-    schema.write_text(TOML)
-    query = ["--schema", str(schema), "--x", "dose", "--y", "grade", "--given", "age", "--replicates", "0"]
-    assert main(["plan", *query, "--n", "800", "--epsilon", "1", "--effect", "0.2", "--out", str(out)]) == 0
-    with (out / "comparison.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert rows[0]["method"] == json.loads((out / "plan.json").read_text())["method"]
-    powers = [float(row["power"]) for row in rows if row["power"]]
-    assert powers == sorted(powers, reverse=True)
-    assert len(powers) >= 3
-    assert "cost of privacy" in capsys.readouterr().out
-
-
-@pytest.mark.full
-def test_a_test_that_refuses_few_records_is_planned_all_the_same():
-    setting = plan.Setting.of_schema(Schema.from_dict(SCHEMA), "dose", "response", ["age"])
-    given = {"setting": setting, "epsilon": 3.0, "effect": 0.5}
-    (few,) = plan.compare(**given, n=40, methods=["band-gcm"])
-    assert "needs at least 100" in few.reason  # the comparison goes on
-    needed = plan.required_n("band-gcm", **given, power=0.8, replicates=60)
-    assert 100 <= needed <= 400
 
 
 def test_the_correlation_of_a_small_block_is_the_square_of_a_normal_deviate():
@@ -470,62 +209,3 @@ def test_the_correlation_of_a_small_block_is_the_square_of_a_normal_deviate():
         assert np.mean(values <= stats.chi2.ppf(place, 1)) == pytest.approx(place, abs=window)
     plain = 10.0 * np.asarray([np.corrcoef(x, y)[0, 1] ** 2 for x, y in zip(*np.asarray(draws)[:, :4000], strict=True)])
     assert np.mean(plain <= stats.chi2.ppf(0.5, 1)) < 0.45
-
-
-def test_a_comparison_never_recommends_a_test_that_loses_its_level(monkeypatch):
-    """Blocks of 30 leave the kernel fit biased: the median of 101 of them rejects a fifth of the nulls."""
-    rows = [
-        plan.Row(name, "n", n, 1.0, 0.3, 0.8, None, "formula")
-        for name, n in (("median", 3030), ("sum", 4000), ("x", 9000))
-    ]
-    levels = {"median": (0.16, 0.26), "sum": (0.04, 0.06), "x": (0.2, 0.3)}
-
-    def found(row, setting, args):
-        return {"level": 0.21, "level_interval": levels[row.method]}
-
-    monkeypatch.setattr(cli_plan, "check", found)
-    asked = argparse.Namespace(method=None, level=0.05)
-    kept, checked = cli_plan.keeping_level(rows, plan.Setting(), asked)
-    assert [row.method for row in kept] == ["sum", "x", "median"]
-    assert checked["level_interval"] == levels["sum"]
-    assert [bool(row.reason) for row in kept] == [False, False, True]
-    assert "rejects 21% of such data" in kept[2].reason
-    assert "loses its level" in cli_plan._table_line(kept[2])
-    none, nothing = cli_plan.keeping_level([rows[0], rows[2]], plan.Setting(), asked)
-    assert nothing is None
-    assert all("loses its level" in row.reason for row in none)
-    by_name, _ = cli_plan.keeping_level(rows[:1], None, argparse.Namespace(method="median", level=0.05))
-    assert not by_name[0].reason
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--epsilon", "1", "--power", "0.8"], "give three of"),
-        (["--n", "5", "--epsilon", "1", "--effect", "0.2"], "n must be"),
-        (["--method", "magic", "--epsilon", "1", "--effect", "0.2", "--power", "0.8"], "method must be one of"),
-        (["--x", "a", "--epsilon", "1", "--effect", "0.2", "--power", "0.8"], "belongs to --schema"),
-        (["--quick", "--replicates", "9", "--n", "50", "--epsilon", "1", "--effect", "1"], "--quick or --replicates"),
-        (["--epsilon", "-1", "--effect", "0.2", "--power", "0.8"], "finite number > 0"),
-        (["--epsilon-curve", "--epsilon", "1", "--n", "500", "--effect", "0.2"], "leave out --epsilon"),
-        (["--epsilon-curve", "--effect", "0.2"], "needs --n and --effect"),
-        (
-            ["--discover", "--schema", "s", "--n", "99", "--epsilon", "1", "--epsilon-curve"],
-            "--epsilon-curve is of tests",
-        ),
-        (["--studies", "3", "--n", "500", "--effect", "0.2"], "--studies belongs to --epsilon-curve"),
-    ],
-)
-def test_mistakes_on_the_command_line_exit_with_two(arguments, message, tmp_path, capsys):
-    assert main(["plan", *arguments, "--out", str(tmp_path / "out")]) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.nightly
-def test_the_command_answers_within_ten_seconds(tmp_path):
-    command = [sys.executable, "-m", "jaxdp", "plan", "--method", "partition-gcm", "--epsilon", "1"]
-    started = time.monotonic()
-    subprocess.run(
-        [*command, "--effect", "0.25", "--power", "0.8", "--out", str(tmp_path)], check=True, env=os.environ, timeout=60
-    )
-    assert time.monotonic() - started < 10.0

@@ -205,7 +205,11 @@ def built(domain: Domain, n: int, epsilon: float, delta: float, method: str = "l
 @functools.cache
 def answers(domain: Domain, n: int, epsilon: float, delta: float, method: str = "logistic-regression"):
     """(keys, data sets) -> p-values, effects and ends; one program for all designs of such columns."""
-    test = built(domain, n, epsilon, delta, method)
+    return answering(built(domain, n, epsilon, delta, method))
+
+
+def answering(test):
+    """(keys, data sets) -> p-values, effects and ends."""
 
     def one(both):
         result = core.run(test, *both)

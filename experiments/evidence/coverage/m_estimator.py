@@ -24,7 +24,7 @@ from jax.scipy.stats import norm
 from experiments.evidence.coverage import logistic
 from experiments.evidence.coverage.logistic import CHUNK, FOUR, SKEWED, lognormal, normal
 from experiments.record import append, fill, rows
-from jaxdp import catalogue, core
+from jaxdp import catalogue
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
 
@@ -147,14 +147,8 @@ def built(name: str, n: int, epsilon: float):
 @functools.cache
 def programs(loss, law, count: int, n: int, epsilon: float, name: str):
     """keys -> (p, effect, ends) and what is had without privacy; one program for a loss and so many columns."""
-    test = built(name, n, epsilon)
-
-    def one(both):
-        result = core.run(test, *both)
-        return result.p_value, result.effect, *result.interval
-
     return (
-        jax.jit(lambda keys, data: jax.lax.map(one, (keys, data))),
+        logistic.answering(built(name, n, epsilon)),
         jax.jit(lambda values, y: jax.lax.map(lambda both: plain(*both, loss), (values, y))),
     )
 

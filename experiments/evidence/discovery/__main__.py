@@ -15,6 +15,7 @@ import numpy as np
 from experiments.evidence.discovery import synthetic
 from experiments.evidence.discovery.networks import RECIPES, SMALL, network
 from experiments.record import provenance
+from experiments.record import rows as read
 from jaxdp import accounting, discovery
 from jaxdp.simulate.designs.networks import sample_network
 
@@ -138,11 +139,6 @@ def judged(graph, net) -> dict:
         "edges": int(found.sum()),
         "true_edges": int(true.sum()),
     }
-
-
-def read(path: pathlib.Path) -> list[dict]:
-    """Recorded rows."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def identity(row: dict) -> tuple:

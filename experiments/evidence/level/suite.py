@@ -28,6 +28,7 @@ from scipy.stats import beta, binom
 
 from experiments.evidence.level import nulls
 from experiments.record import provenance
+from experiments.record import rows as read
 from jaxdp import catalogue, core
 from jaxdp.data import Data
 from jaxdp.data.coding import ColumnRule
@@ -263,11 +264,6 @@ def exact_interval(count: int, replicates: int) -> tuple[float, float]:
     low = beta.ppf(0.025, count, replicates - count + 1) if count else 0.0
     high = beta.ppf(0.975, count + 1, replicates - count) if count < replicates else 1.0
     return float(low), float(high)
-
-
-def read(path: Path) -> list[dict]:
-    """Rows of a record; none where there is no file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def latest(rows: list[dict]) -> list[dict]:

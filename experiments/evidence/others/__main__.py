@@ -23,6 +23,7 @@ import numpy as np
 from experiments.evidence.others.claims import CLAIMS, Claim, environment
 from experiments.evidence.others.estimate import bound
 from experiments.record import fill, provenance
+from experiments.record import rows as read
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -56,10 +57,6 @@ def measure(claim: Claim, python: str) -> list[dict]:
 def surprising(row: dict) -> bool:
     """Whether the bound passes a claim, and no public report says so."""
     return row["at_least"] > row["claimed"] and not row["known"]
-
-
-def read(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def write(path: Path, rows: list[dict]) -> None:

@@ -1,4 +1,4 @@
-"""Score tests of variants against a phenotype, adjusted for covariates: every variant, or the best few of many.
+"""Score tests of variants against a phenotype, adjusted for covariates: every variant (the best few: `best_variants`).
 
 Theory: docs/theory/score_test.md. Symbols: x = allele count less one, y = phenotype, z = covariates, h and r =
 residuals of x and y about released lines, S = sum h r, V = sum (h r)^2, D = sum h^2, K variants, m of them tested; S
@@ -25,13 +25,11 @@ from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_columns, validity
 from jaxdp.independence.variants import covariates
 from jaxdp.independence.variants.covariates import KNOTS, MAX_VALUES, Hats, Straight
-from jaxdp.independence.variants.score_stages import Lines, NullModel, ResidualMean, VariantChoice, VariantLines
+from jaxdp.independence.variants.score_order import CHOICE, LINES, MEAN, MODEL, STAGES
 from jaxdp.mechanisms import Laplace, Split, divide
-from jaxdp.mechanisms.top_k import TopK
-from jaxdp.spec import SELECTION, Planning, TestSpec
+from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics import moments, partition, score_sums
 
-MODEL, MEAN, CHOICE, LINES = "model", "mean", "choice", "lines"  # stages, in this order
 # Parts of the budget; what a test does not need goes to the others (docs/theory/score_test.md#shares).
 SHARES = {MODEL: 25, MEAN: 5, CHOICE: 30, LINES: 15, "scores": 40, "squares": 5, "spread": 5}
 # Within bins hardly any error of the lines is left in S: they need little.
@@ -479,146 +477,3 @@ class ScoreTest(PrivateTest):
         family, p_value = self._of_family(self.pair_p_values(key, release))
         low, high = effect_sizes.agreeing((slope - half, slope + half), family)
         return Interpretation(p_value, scores, unit * slope, (unit * low, unit * high))
-
-
-@frozen_pytree
-class BestVariants(ScoreTest):
-    """Selects the `count` variants most associated with y and runs `ScoreTest` on each, adjusted for covariates.
-
-    As `ScoreTest`, with a stage before the lines: `count` selections (`TopK`) choose among
-    the scores |sum x r| of all K variants, each of sensitivity 2 in Linf; the rest is about the chosen ones alone.
-    Privacy: epsilon-DP; relation REPLACE_ONE.
-    P-value: (count,), times K: family-wise error at most the level under any selection, because the scores' noise is
-    independent of it and the bound is over all K (docs/theory/score_test.md#family). The indices are
-    `BestVariants.chosen(result)`. Intervals hold for all K variants together.
-    """
-
-    count: int = jax.tree.static(default=10)
-
-    spec: ClassVar[TestSpec] = TestSpec(
-        name="best-variants",
-        summary="the variants that go with a phenotype most, each with its score test adjusted for covariates",
-        publishes=SELECTION,
-        from_domain=_from_domain,
-        needs=("variants",),
-        assumption=LINEAR_IN_Z,
-        alternatives="linear dependence of X (of levels) and Y given Z",
-        effect=EFFECT,
-        own_units=_own_units,
-        needs_all="persons are read all at once, variants in blocks by `jaxdp gwas`",
-        theory="docs/theory/score_test.md",
-    )
-
-    def __post_init__(self):
-        super().__post_init__()
-        check.at_least(1, count=self.count)
-        if self.epsilon is None and self.parts is None:
-            raise ValueError("best-variants takes epsilon=: exponential mechanisms choose the variants.")
-
-    @property
-    def num_tested(self) -> int:
-        return self.count
-
-    def stages(self):
-        before = () if self.null_model is not None else (MODEL, MEAN)
-        return (*before, CHOICE, LINES)
-
-    def mechanism_of(self, name, share):
-        return TopK(epsilon=share.epsilon, count=self.count) if name == CHOICE else share
-
-    def started(self, shapes):
-        num = partition.num_columns(shapes.x)
-        if num < self.count:
-            raise ValueError(f"count must be at most the number of variants, got {self.count} of {num}.")
-        return super().started(shapes)
-
-    def tested(self, data):
-        return jnp.take(self.variants(data), self.indices, axis=1)
-
-    def _of_family(self, found):
-        """Of each chosen variant, times K."""
-        return (jnp.minimum(1.0, self.num_variants * found),) * 2
-
-    @staticmethod
-    def chosen(result):
-        """Places of the chosen variants (count,), best first: the release before the lines."""
-        return result.release.earlier[-2].value
-
-
-def with_model(test, query, released):
-    """The test about the released null model."""
-    return dataclasses.replace(test, model=query.model(released))
-
-
-def with_mean(test, query, released):
-    """The test with residuals about their noisy mean."""
-    del query
-    return dataclasses.replace(test, offset=released.value / released.num_records)
-
-
-def with_choice(test, query, released):
-    """The test of the chosen variants."""
-    del query
-    return dataclasses.replace(test, indices=released.value)
-
-
-def with_lines(test, query, released):
-    """The test about the lines; the product of their errors with those of the null model has a known variance."""
-    noise, count = query.mechanism.variance(released.sensitivity), released.num_records
-    if test.null_model is not None:
-        means = jnp.clip(released.value / count, -1.0, 1.0)
-        return dataclasses.replace(
-            test, lines=Lines(means, jnp.zeros(len(means)), _jump(means[:, 0], 1.0), jnp.zeros(len(means)))
-        )
-    model, constant = test.model, jnp.asarray(test.basis.constant)
-    inverse = model.inverse
-    means = released.value @ constant / count
-    coefficients = released.value @ inverse + means[:, None] * model.hidden[None]
-    errors = noise + coefficients**2 @ model.gram_noise  # of the normal equations of each variant, (m, w)
-    left = model.moment_noise + model.gram_noise @ model.theta**2  # of those of the phenotype, (w,)
-    mean_noise = 2.0 * test.parts[MEAN].variance(_mean_sensitivity(test, count)) * model.limit**2
-    share = model.gram @ constant / count  # of a shift of the mean in each normal equation
-    centred = jnp.eye(len(left)) - jnp.outer(share, constant)
-    joint = centred @ (left[:, None] * centred.T) + mean_noise * jnp.outer(share, share)
-    variance = errors @ jnp.diagonal(inverse @ joint @ inverse) / model.limit**2
-    mean, more = _shared_noise(coefficients, model, inverse - jnp.outer(constant, constant) / count)
-    jump = _jump(means, model.skewness)
-    if test.bins is not None:
-        mean = jnp.zeros_like(mean)
-    if test.holds_any_shape:
-        variance, more = jnp.zeros_like(variance), 0.0
-    return dataclasses.replace(test, lines=Lines(coefficients, variance + more, jump, mean))
-
-
-def _shared_noise(coefficients, model, between):
-    """Mean and further variance, (m,) each, that the noise E of the Gram matrix adds to S since it bends both lines.
-
-    The mean of gamma' E M E theta for the noise E of symmetric matrices with independent entries, M = `between`
-    (docs/theory/score_test.md#null-law).
-    """
-    noise, theta = model.gram_noise, model.theta
-    twice = noise @ jnp.diagonal(between)
-    apart = noise * between * (1.0 - jnp.eye(len(theta)))
-    mean = coefficients @ (twice * theta) + coefficients @ (apart @ theta)
-    of_x, of_y = coefficients**2 @ noise, noise @ theta**2
-    return mean / model.limit, of_x @ (between**2 @ of_y) / model.limit**2
-
-
-def _jump(means, skewness):
-    """Third moment of h r as a share of its second, (m,), from the means of x and that of the phenotype's residuals.
-
-    Of a column of two values with mean a, h has the share -2 a, of allele counts -a; nothing has more than 1.
-    """
-    return jnp.clip(2.0 * jnp.abs(means), 0.0, 1.0) * skewness
-
-
-def _mean_sensitivity(test, count: int):
-    return ResidualMean(mechanism=test.parts[MEAN], of=test).sensitivity(count)
-
-
-STAGES: dict[str, tuple[Any, Any]] = {
-    MODEL: (NullModel, with_model),
-    MEAN: (ResidualMean, with_mean),
-    CHOICE: (VariantChoice, with_choice),
-    LINES: (VariantLines, with_lines),
-}

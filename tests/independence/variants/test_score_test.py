@@ -14,8 +14,9 @@ from jaxdp.audit import bounds
 from jaxdp.data import plink
 from jaxdp.data.dataset import Data
 from jaxdp.independence.variants import score_examples
+from jaxdp.independence.variants.best_variants import BestVariants
 from jaxdp.independence.variants.score_stages import Lines, VariantChoice, VariantLines
-from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
+from jaxdp.independence.variants.score_test import ScoreTest
 from jaxdp.statistics import score_sums
 
 REACHED = 0.95

@@ -1,0 +1,94 @@
+"""The stages of a score test in their order, and what the test is about once each has released.
+
+Theory: docs/theory/score_test.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxdp.independence.variants.score_stages import Lines, NullModel, ResidualMean, VariantChoice, VariantLines
+
+MODEL, MEAN, CHOICE, LINES = "model", "mean", "choice", "lines"  # stages, in this order
+
+
+def with_model(test, query, released):
+    """The test about the released null model."""
+    return dataclasses.replace(test, model=query.model(released))
+
+
+def with_mean(test, query, released):
+    """The test with residuals about their noisy mean."""
+    del query
+    return dataclasses.replace(test, offset=released.value / released.num_records)
+
+
+def with_choice(test, query, released):
+    """The test of the chosen variants."""
+    del query
+    return dataclasses.replace(test, indices=released.value)
+
+
+def with_lines(test, query, released):
+    """The test about the lines; the product of their errors with those of the null model has a known variance."""
+    noise, count = query.mechanism.variance(released.sensitivity), released.num_records
+    if test.null_model is not None:
+        means = jnp.clip(released.value / count, -1.0, 1.0)
+        return dataclasses.replace(
+            test, lines=Lines(means, jnp.zeros(len(means)), _jump(means[:, 0], 1.0), jnp.zeros(len(means)))
+        )
+    model, constant = test.model, jnp.asarray(test.basis.constant)
+    inverse = model.inverse
+    means = released.value @ constant / count
+    coefficients = released.value @ inverse + means[:, None] * model.hidden[None]
+    errors = noise + coefficients**2 @ model.gram_noise  # of the normal equations of each variant, (m, w)
+    left = model.moment_noise + model.gram_noise @ model.theta**2  # of those of the phenotype, (w,)
+    mean_noise = 2.0 * test.parts[MEAN].variance(_mean_sensitivity(test, count)) * model.limit**2
+    share = model.gram @ constant / count  # of a shift of the mean in each normal equation
+    centred = jnp.eye(len(left)) - jnp.outer(share, constant)
+    joint = centred @ (left[:, None] * centred.T) + mean_noise * jnp.outer(share, share)
+    variance = errors @ jnp.diagonal(inverse @ joint @ inverse) / model.limit**2
+    mean, more = _shared_noise(coefficients, model, inverse - jnp.outer(constant, constant) / count)
+    jump = _jump(means, model.skewness)
+    if test.bins is not None:
+        mean = jnp.zeros_like(mean)
+    if test.holds_any_shape:
+        variance, more = jnp.zeros_like(variance), 0.0
+    return dataclasses.replace(test, lines=Lines(coefficients, variance + more, jump, mean))
+
+
+def _shared_noise(coefficients, model, between):
+    """Mean and further variance, (m,) each, that the noise E of the Gram matrix adds to S since it bends both lines.
+
+    The mean of gamma' E M E theta for the noise E of symmetric matrices with independent entries, M = `between`
+    (docs/theory/score_test.md#null-law).
+    """
+    noise, theta = model.gram_noise, model.theta
+    twice = noise @ jnp.diagonal(between)
+    apart = noise * between * (1.0 - jnp.eye(len(theta)))
+    mean = coefficients @ (twice * theta) + coefficients @ (apart @ theta)
+    of_x, of_y = coefficients**2 @ noise, noise @ theta**2
+    return mean / model.limit, of_x @ (between**2 @ of_y) / model.limit**2
+
+
+def _jump(means, skewness):
+    """Third moment of h r as a share of its second, (m,), from the means of x and that of the phenotype's residuals.
+
+    Of a column of two values with mean a, h has the share -2 a, of allele counts -a; nothing has more than 1.
+    """
+    return jnp.clip(2.0 * jnp.abs(means), 0.0, 1.0) * skewness
+
+
+def _mean_sensitivity(test, count: int):
+    return ResidualMean(mechanism=test.parts[MEAN], of=test).sensitivity(count)
+
+
+STAGES: dict[str, tuple[Any, Any]] = {
+    MODEL: (NullModel, with_model),
+    MEAN: (ResidualMean, with_mean),
+    CHOICE: (VariantChoice, with_choice),
+    LINES: (VariantLines, with_lines),
+}

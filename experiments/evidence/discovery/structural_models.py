@@ -26,6 +26,7 @@ from scipy.stats import norm
 import jaxdp
 from experiments.record import fill, provenance
 from jaxdp.discovery import cpdag_of, pc, shd
+from jaxdp.discovery.engine.directions import HELD
 
 RECORD = Path(__file__).with_suffix(".jsonl")
 PAGE = Path(__file__).parents[3] / "docs" / "discovery.md"
@@ -107,8 +108,8 @@ def found_in(table: pd.DataFrame, schema: dict, epsilon: float, delta: float, se
 def measured(model: str, columns: int, n: int, budget: tuple[float, float], runs: int) -> dict:
     """The line of the record: means over the runs; arrows are those of edges that exist.
 
-    expected: arrows that shares let expect to be wrong, of all that are drawn; wrong: how many are. shares: of each
-    arrow with a share, on any edge: the share, whether it is right, whether it is reversed.
+    shares: of each arrow with a share, on any edge: the share among sampled classes, whether the arrow is right,
+    whether it is reversed. `HELD.trust` turns that share into the one that is reported.
     """
     rows, methods, shares = [], set(), []
     for seed in range(FIRST_SEED, FIRST_SEED + runs):
@@ -135,7 +136,7 @@ def measured(model: str, columns: int, n: int, budget: tuple[float, float], runs
         )
         if found_graph.arrow_shares is not None:
             shares += [
-                [round(float(found_graph.arrow_shares[i, j]), 4), bool(pointed[i, j]), bool(dag[j, i])]
+                [round(float(found_graph.arrow_shares[i, j] / HELD.trust), 4), bool(pointed[i, j]), bool(dag[j, i])]
                 for i, j in np.argwhere(every)
             ]
     head = {"model": model, "columns": columns, "n": n, "epsilon": budget[0], "delta": budget[1], "runs": runs}

@@ -19,7 +19,7 @@ from jaxdp.core import Account, Relation, release_opened
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Data, equally_spaced
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.checkpoint import described
-from jaxdp.discovery.engine.directions import Rule
+from jaxdp.discovery.engine.directions import HELD
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
@@ -39,7 +39,6 @@ LOUD = 0.016  # noise of a further draw, in shares of the records, above which `
 FAR = 0.4  # of the weakest line of `moment_pc`, below which this search found more of lines all the same
 MAX_VALUES = 20_000_000  # of a table, from which on the orders of all sets take minutes
 LINE_SUM = 0.96  # T/n per share of records to move: E psi psi = 0.61 r for normal differences, half of it per record
-ARROWS = Rule(parents=True, reversal=4.0)  # chosen on the models and seeds of docs/theory/neighbour_pc.md#arrows
 MODEL = (
     "Finds relations of any smooth shape: lines, bends, changes of spread; not waves within a column's standard "
     "deviation. Conditioning sets hold at most two columns."
@@ -165,7 +164,7 @@ def neighbour_pc(
         scores = NeighbourScores(_values(records), centre, scale, _unordered(records))
         size = records.num_records
         null = (null_level(size) / CHANCE, CHANCE)
-        bounds = Bounds(SENSITIVITY, SENSITIVITY, rounding(size), size, null, scores.looks, arrows=ARROWS)
+        bounds = Bounds(SENSITIVITY, SENSITIVITY, rounding(size), size, null, scores.looks, arrows=HELD)
         found = MaxMinScores((0,) * len(records.columns), scores, max_order, facts)
         graph = Selection(session, records, budget, shares, facts, found, bounds, drawn=2).graph(ALL, stop)
         notes = (_hardly_nearer(Setting(tuple(records.levels), size, epsilon, delta)), MODEL, graph.note)

@@ -43,7 +43,7 @@ BUDGETS = {
     PUBLIC: "PC, not private",
 }
 LEVEL, MAX_ORDER = 0.01, 3  # of PC without privacy
-EDGES_OF_SHARES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.01)
+EDGES_OF_SHARES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.84, 1.0)
 
 
 def graph(model: str, columns: int, rng) -> np.ndarray:
@@ -172,7 +172,7 @@ def table(lines: list[dict]) -> str:
 
 
 def calibration(lines: list[dict]) -> str:
-    """Arrows by their share, dense models apart: how many are right and how many are reversed."""
+    """Arrows by their reported share, dense models apart: how many are right and how many are reversed."""
     found = [
         "| share | arrows | mean share | right | reversed | dense: arrows | mean share | right | reversed |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -182,12 +182,14 @@ def calibration(lines: list[dict]) -> str:
         np.array([arrow for line in private if (line["model"] == "dense") == dense for arrow in line["shares"]], float)
         for dense in (False, True)
     ]
+    for group in groups:
+        group[:, 0] *= HELD.trust
     for low, high in itertools.pairwise(EDGES_OF_SHARES):
         told = []
         for group in groups:
             some = group[(group[:, 0] >= low) & (group[:, 0] < high)]
             told += [f"{len(some)}", *(f"{value:.2f}" for value in some.mean(axis=0))] if len(some) else ["0", *"   "]
-        found.append(f"| {low:g} to {min(high, 1.0):g} | {' | '.join(told)} |")
+        found.append(f"| {low:g} to {min(high, HELD.trust):g} | {' | '.join(told)} |")
     return "\n".join(found)
 
 

@@ -255,3 +255,29 @@ def test_a_reversed_arrow_counts_more_than_an_open_edge():
         drawn.append(int((found & ~found.T).sum()))
     assert drawn[0] >= drawn[1] >= drawn[2]
     assert drawn[0] > drawn[2]
+
+
+@pytest.mark.parametrize("method", ["neighbour_pc", "moment_pc"])
+def test_the_note_says_how_many_arrows_to_expect_wrong(method):
+    """Three causes of one column: sure numbers, and shares of what was right where that was measured."""
+    generator = np.random.default_rng(8)
+    causes = generator.normal(size=(4000, 3))
+    values = np.column_stack([causes, causes.sum(axis=1) + generator.normal(size=4000)])
+    table = {name: values[:, k] for k, name in enumerate("abcd")}
+    bounds = dict.fromkeys(table, (-8.0, 8.0))
+    graph = jaxdp.discover(table, bounds=bounds, epsilon=30.0, method=method, key=jax.random.key(0))
+    assert sorted(graph.directed) == [("a", "d"), ("b", "d"), ("c", "d")]
+    shares = graph.arrow_shares[:3, 3]
+    assert shares.max() <= HELD.trust
+    assert shares.min() > 0.7
+    assert f"Expect about {(1.0 - shares).sum():.1f} of these arrows to be wrong" in graph.note
+
+
+def test_what_is_known_of_time_keeps_its_share():
+    dag = np.zeros((3, 3), bool)
+    dag[0, 1] = dag[2, 1] = True
+    against = np.zeros((3, 3), bool)
+    against[0, 1] = True
+    found = oriented(dag | dag.T, Contrasts([(0, 1, 2)], np.array([-5000.0]), 100.0, True, 100_000), against, HELD)
+    assert found.arrow_shares[1, 0] == 1.0
+    assert found.arrow_shares.max(where=~(against | against.T), initial=0.0) <= HELD.trust

@@ -110,7 +110,8 @@ class Orientation:
         wrong = float((1.0 - self.arrow_shares[drawn]).sum())
         expected = (
             f"Expect about {wrong:.1f} of these arrows to be wrong, that is to point the other way, or to stand where "
-            "the truth has an open edge or none; more in dense graphs (docs/discovery.md#structural-models)."
+            "the truth has an open edge or none; more where edges are missing, as in dense graphs "
+            "(docs/discovery.md#structural-models)."
         )
         return f"{told} {expected}" if drawn.any() else told
 

@@ -143,8 +143,8 @@ def _edges(graph: Graph) -> tuple[list[str], list[list[Any]]]:
     """One row per answered query: the pair, what was conditioned on, the answer, the released value, its cost.
 
     q_value: where the search has one, the share of edges expected to join independent columns, were this the weakest.
-    share_a_to_b, share_b_to_a: of edges, how often the two arrows were sampled (no calibrated probability); an edge
-    without a direction has the rest. A search on one noisy table answers by post-processing: its queries cost nothing
+    share_a_to_b, share_b_to_a: of edges, how often the two arrows were sampled (`Graph.arrow_shares`); an edge without
+    a direction has the rest. A search on one noisy table answers by post-processing: its queries cost nothing
     on top of the table.
     """
     rows = []

@@ -11,7 +11,7 @@ import jaxdp
 from jaxdp.core import Relation
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
-from jaxdp.discovery.engine.directions import Contrasts, _laplace_density, _normal_density, oriented
+from jaxdp.discovery.engine.directions import HELD, Contrasts, Rule, _laplace_density, _normal_density, oriented
 from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores
 from jaxdp.discovery.engine.orientation import compelled, cpdag_of, meek, unshielded
@@ -207,3 +207,77 @@ def test_pure_epsilon_draws_arrows_and_the_share_of_the_budget_can_be_given():
     assert not jaxdp.discover(table, directions=0.0, **settings).directed
     with pytest.raises(ValueError, match="directions"):
         jaxdp.discover(table, directions=0.2, **settings | {"method": "svt_pc"})
+
+
+def undecided(leaves):
+    """A column joined to `leaves` others, and contrasts that say nothing."""
+    skeleton = np.zeros((leaves + 1, leaves + 1), bool)
+    skeleton[0, 1:] = skeleton[1:, 0] = True
+    triples = unshielded(skeleton)
+    return skeleton, Contrasts(triples, np.zeros(len(triples)), 1000.0, True, 100_000)
+
+
+@pytest.mark.parametrize(("rule", "open_share"), [(Rule(), 7 / 64), (Rule(parents=True), 2 / 7)])
+def test_beforehand_a_hub_is_open_as_often_as_the_rule_says(rule, open_share):
+    """All edges are open where at most one of six neighbours is a parent: 7 of 64 orientations, 2 of 7 numbers."""
+    skeleton, contrasts = undecided(6)
+    shares = oriented(skeleton, contrasts, rule=rule).arrow_shares
+    pointed = (shares[0, 1:] + shares[1:, 0]).mean()
+    assert abs(1.0 - pointed - open_share) < 0.1  # 240 samples of four chains; the rules differ by 0.18
+
+
+def arrows_of(dag, rule, runs=12):
+    """Mean numbers of arrows that are right and that are reversed, by contrasts whose noise is as large as they are."""
+    generator, counts, true = np.random.default_rng(6), [], cpdag_of(dag)
+    for _ in range(runs):
+        found = oriented(dag | dag.T, numbers(dag, 2000.0, 1800.0, generator, laplace=True), rule=rule).cpdag
+        drawn = found & ~found.T
+        counts.append(((drawn & true & ~true.T).sum(), (drawn & dag.T).sum()))
+    return np.mean(counts, axis=0)
+
+
+def test_a_hub_keeps_its_edges_open_and_a_sink_its_arrows_where_the_noise_counts():
+    hub = np.zeros((9, 9), bool)
+    hub[0, 1:] = True
+    before, after = arrows_of(hub, Rule())[1], arrows_of(hub, HELD)[1]
+    assert before > 1.0  # else nothing is compared
+    assert after < before / 3.0
+    assert arrows_of(hub.T, HELD)[0] > 7.0
+
+
+def test_a_reversed_arrow_counts_more_than_an_open_edge():
+    """The larger it counts, the fewer arrows are drawn."""
+    generator, drawn = np.random.default_rng(7), []
+    dag = random_dag(generator, 9, 0.25)
+    contrasts = numbers(dag, 1000.0, 1500.0, generator)
+    for reversal in (1.0, 4.0, 1000.0):
+        found = oriented(dag | dag.T, contrasts, rule=Rule(True, reversal)).cpdag
+        drawn.append(int((found & ~found.T).sum()))
+    assert drawn[0] >= drawn[1] >= drawn[2]
+    assert drawn[0] > drawn[2]
+
+
+@pytest.mark.parametrize("method", ["neighbour_pc", "moment_pc"])
+def test_the_note_says_how_many_arrows_to_expect_wrong(method):
+    """Three causes of one column: sure numbers, and shares of what was right where that was measured."""
+    generator = np.random.default_rng(8)
+    causes = generator.normal(size=(4000, 3))
+    values = np.column_stack([causes, causes.sum(axis=1) + generator.normal(size=4000)])
+    table = {name: values[:, k] for k, name in enumerate("abcd")}
+    bounds = dict.fromkeys(table, (-8.0, 8.0))
+    graph = jaxdp.discover(table, bounds=bounds, epsilon=30.0, method=method, key=jax.random.key(0))
+    assert sorted(graph.directed) == [("a", "d"), ("b", "d"), ("c", "d")]
+    shares = graph.arrow_shares[:3, 3]
+    assert shares.max() <= HELD.trust
+    assert shares.min() > 0.7
+    assert f"Expect about {(1.0 - shares).sum():.1f} of these arrows to be wrong" in graph.note
+
+
+def test_what_is_known_of_time_keeps_its_share():
+    dag = np.zeros((3, 3), bool)
+    dag[0, 1] = dag[2, 1] = True
+    against = np.zeros((3, 3), bool)
+    against[0, 1] = True
+    found = oriented(dag | dag.T, Contrasts([(0, 1, 2)], np.array([-5000.0]), 100.0, True, 100_000), against, HELD)
+    assert found.arrow_shares[1, 0] == 1.0
+    assert found.arrow_shares.max(where=~(against | against.T), initial=0.0) <= HELD.trust

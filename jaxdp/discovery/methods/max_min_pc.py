@@ -23,7 +23,7 @@ from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
-from jaxdp.discovery.engine.directions import Contrasts, Orientation, oriented
+from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, oriented
 from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
 from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores, rounding
@@ -216,7 +216,8 @@ class Bounds:
 
     null: sd and deducted of `Sampling`; 0, 0 where the number of records is private. looks: null scores per pair.
     loudest: noise of a draw of the tree, in records; fewer edges are drawn rather than pass it. moved: scores are
-    records to move, so that the numbers of two edges say how large the contrast of their triple may be.
+    records to move, so that the numbers of two edges say how large the contrast of their triple may be. arrows: how
+    directions follow from contrasts.
     """
 
     score: float
@@ -227,6 +228,7 @@ class Bounds:
     looks: int = 1
     loudest: float = math.inf
     moved: bool = False
+    arrows: Rule = Rule()
 
 
 class Selection:
@@ -249,7 +251,7 @@ class Selection:
         self._session, self._records, self._budget, self._shares = session, records, budget, shares
         self._known, self._scores, self._drawn = known, scores, drawn
         self._bound, self._marginal, self._error, self._size = bounds.score, bounds.marginal, bounds.error, bounds.size
-        self._loudest, self._moved = bounds.loudest, bounds.moved
+        self._loudest, self._moved, self._arrows = bounds.loudest, bounds.moved, bounds.arrows
         self._pairs = list(itertools.combinations(range(len(records.columns)), 2))
         self._places = tuple(np.array(self._pairs).T)
         self._sampling = false_edges.Sampling(*bounds.null, bounds.looks * len(self._pairs))
@@ -369,7 +371,7 @@ class Selection:
         asked_triples = [triples[place] for place in asked]
         strengths = _of_edges(asked_triples, weighed) if self._moved else None
         contrasts = Contrasts(asked_triples, np.array(values), scale, self._budget.pure, size, strengths)
-        return oriented(adjacency, contrasts, self._known.against_time())
+        return oriented(adjacency, contrasts, self._known.against_time(), self._arrows)
 
     def _numbers(self, exact, share: Fraction, bound: float) -> tuple[list[float], float]:
         """Released numbers, each of which moves by at most `bound`, and the scale of their noise."""

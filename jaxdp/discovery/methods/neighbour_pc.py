@@ -19,6 +19,7 @@ from jaxdp.core import Account, Relation, release_opened
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Data, equally_spaced
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.checkpoint import described
+from jaxdp.discovery.engine.directions import HELD
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
@@ -162,9 +163,8 @@ def neighbour_pc(
         centre, scale = _centres_and_scales(session, records, budget)
         scores = NeighbourScores(_values(records), centre, scale, _unordered(records))
         size = records.num_records
-        bounds = Bounds(
-            SENSITIVITY, SENSITIVITY, rounding(size), size, (null_level(size) / CHANCE, CHANCE), scores.looks
-        )
+        null = (null_level(size) / CHANCE, CHANCE)
+        bounds = Bounds(SENSITIVITY, SENSITIVITY, rounding(size), size, null, scores.looks, arrows=HELD)
         found = MaxMinScores((0,) * len(records.columns), scores, max_order, facts)
         graph = Selection(session, records, budget, shares, facts, found, bounds, drawn=2).graph(ALL, stop)
         notes = (_hardly_nearer(Setting(tuple(records.levels), size, epsilon, delta)), MODEL, graph.note)

@@ -46,6 +46,7 @@ LIKELY = 1.5  # times `CLEAR` that the information can be: below it the noise wo
 CLIPPED_VARIANCE = 0.25  # of a column clipped at `CLIP` sds, about
 ENDLESS = 0.99  # of the family's limit: an interval that reaches it has no end
 FAR = 8.0  # sds of the estimate within which the ends of an interval are sought
+ON_THE_WAY = 8  # slopes from 0 to the estimate, of which the least p-value is that of 0 (#p-value)
 MAX_COVARIATES = 10
 LITTLE, UNEVEN = "too little information", "uneven columns"
 NO_WIDTH = (  # of uneven columns
@@ -318,9 +319,7 @@ class RegressionTest(PrivateTest):
         """The slope of x, per unit of the data, with its interval; NaN where there is none."""
         del key
         test, release = jax.lax.stop_gradient((self, release))  # it has none (`gradient_free`), nor what noise hides
-        law = test.law(release)
-        p_value = jnp.where(law.unknown, 1.0, law.p_value(0.0))
-        estimate, interval = law.effect(p_value)
+        p_value, estimate, interval = test.law(release).effect()
         told = (estimate, *effect_sizes.with_interval(estimate, interval))
         return Interpretation(p_value, *jax.tree.map(lambda value: value * self.unit, told))
 
@@ -426,7 +425,7 @@ class Law:
         return self.mechanism.combined_p_value(score, sd, noise)
 
     def p_value(self, slope):
-        """Two-sided, of this slope."""
+        """Two-sided, of this slope by itself."""
         return self._tail(*self.sums.pivot(slope)[:3])
 
     def one_sided(self, slope):
@@ -441,18 +440,27 @@ class Law:
         """Whether noise hides the information about X, or a direction of the columns."""
         return ~((self.sums.clear >= CLEAR) & (self.sums.start.clear >= CLEAR_MOMENTS))
 
-    def effect(self, null_p_value):
-        """Estimate and interval, both from the pivot; NaN where there is none, or no end to it."""
+    def effect(self):
+        """(p-value, estimate, interval), all from the pivot; 1 where noise hides all, NaN where there is no end to it.
+
+        The p-value is the least of slopes from 0 to the estimate: what a pivot counts for the model grows with the
+        distance from the start, and a slope that is rejected rejects those beyond it (#p-value).
+        """
         estimate = self.sums.slope
+        slopes = estimate * (np.arange(ON_THE_WAY) / ON_THE_WAY)
+        p_values = jax.vmap(self.p_value)(slopes)
+        p_value, rejected = jnp.min(p_values), slopes[jnp.argmin(p_values)]
         _, sd, noise, information = self.sums.pivot(estimate)
         reach = FAR * jnp.sqrt(sd**2 + self.sums.variance_per_scale * jnp.sum(noise**2)) / information
         limit = self.sums.start.family.limit
         lowest = jnp.minimum(jnp.maximum(estimate - reach, -limit), 0.0)
         highest = jnp.maximum(jnp.minimum(estimate + reach, limit), 0.0)
-        low, high = effect_sizes.inverted(self.p_value, null_p_value, estimate, (lowest, highest))
+        ends = lowest, highest
+        low, high = effect_sizes.inverted(self.p_value, p_value, estimate, ends, rejected=rejected)
         hidden = self.unknown | self.sums.uneven | self.sums.start.steep
         hidden = hidden | (low < -ENDLESS * limit) | (high > ENDLESS * limit)
-        return estimate, [jnp.where(hidden, jnp.nan, end) for end in (low, high)]
+        told = [jnp.where(hidden, jnp.nan, end) for end in (low, high)]
+        return jnp.where(self.unknown, 1.0, p_value), estimate, told
 
     def detectable(self):
         """By the pivot at the estimate; NaN if unknown."""

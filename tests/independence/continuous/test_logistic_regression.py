@@ -181,6 +181,18 @@ def test_the_interval_counts_that_the_others_moved_by_a_modelled_information():
     assert moved > 1.2
 
 
+def test_what_weights_may_do_to_bent_log_odds_widens_by_the_slope_and_never_at_slope_zero():
+    with jax.enable_x64(True):
+        start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(0.0, 0.0, 0.3)))
+        near = sums_about(start, [0.0] * 3, [0.0, 0.0, 40.0])
+        far = dataclasses.replace(near, start=dataclasses.replace(start, reach=jnp.asarray(1.6)))
+        variance = [[float(found.pivot(slope)[1]) ** 2 for found in (near, far)] for slope in (0.0, 0.3)]
+        information = float(near.pivot(0.3)[3])
+    assert variance[0][0] == pytest.approx(variance[0][1])
+    assert variance[1][0] - information == pytest.approx((0.04 * 0.3 * information) ** 2, rel=1e-6)
+    assert variance[1][1] - information == pytest.approx((0.04 * 0.3 * information) ** 2 / 1.6**4, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("x", "y", "z", "told"),
     [
@@ -275,8 +287,7 @@ def test_where_more_records_count_than_there_are_of_columns_as_modelled_there_is
         of_scores, of_information = start.units
         sums = sums_about(start, [0.0, 0.0, 100.0 / of_scores], [0.0, 0.0, 0.25 * counted / of_information])
         law = regression_test.Law(sums, Laplace(1.0))
-        null = law.p_value(0.0)
-        _, interval = law.effect(null)
+        null, _, interval = law.effect()
         sides, found = law.one_sided(0.1), sums.uneven
     assert float(null) < 1e-4
     assert bool(found) == uneven
@@ -289,7 +300,7 @@ def test_where_rounds_move_the_start_beyond_its_steepest_there_is_no_interval(sl
     with jax.enable_x64(True):
         start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(0.0, 0.6 * slope, 0.8 * slope)))
         law = regression_test.Law(sums_about(start, [0.0, 0.0, 0.0], [0.0, 0.0, 40.0]), Laplace(1.0))
-        _, interval = law.effect(law.p_value(0.0))
+        _, _, interval = law.effect()
         sides = law.one_sided(0.1)
     assert bool(np.isnan(interval[0])) == steep
     assert (float(sides[0]) == float(sides[1]) == 1.0) == steep

@@ -6,8 +6,8 @@
 
 One JSON line per design, n, epsilon and delta (0: pure noise). Tests are made by the builder of `jaxdp.test` from
 columns of a schema. Y follows the logistic model in the columns as clipped at the bounds, so that the truth is the
-design's own slope; where a design adds a bend to the log odds, the slope of maximum likelihood of a million records,
-with chances in place of answers. A data set without an interval is counted apart (`answered`); `covered` is the share of the
+design's own slope; where a design bends the log odds, the slope of maximum likelihood of a million records, by their
+chances. A data set without an interval is counted apart (`answered`); `covered` is the share of the
 intervals that hold the truth, `misled` that of intervals that do not among all data sets, `rejected` that of p < 0.05
 among all. `plain_width`, `plain_covered`, `plain_rejected`: of Wald's interval by maximum likelihood on the same data,
 without privacy. A row of fewer data sets than are asked for is measured again.
@@ -269,9 +269,7 @@ def measure(name: str, n: int, epsilon: float, delta: float, replicates: int) ->
         key_data, key_run = (split[first : first + CHUNK, side] for side in (0, 1))
         data, values = drawn(name, n)(key_data)
         told.append([*answers(design.domain, n, epsilon, delta)(key_run, data), *wald(values, data.y)])
-    return (
-        row | summary(told, truth(name), design.bounds[-1]) | {"seconds": round(time.process_time() - start, 1)}
-    )
+    return row | summary(told, truth(name), design.bounds[-1]) | {"seconds": round(time.process_time() - start, 1)}
 
 
 def summary(told: list, true: float, bounds) -> dict:
@@ -325,7 +323,7 @@ def table(delta: float = 0.0) -> str:
         "|" + "---|" * (len(cells) + 2),
     ]
     run = {name for name, _, _ in found}
-    for name, design in DESIGNS.items():
+    for name in DESIGNS:
         if name not in run:
             continue
         told = [told_of(found.get((name, *cell))) for cell in cells]

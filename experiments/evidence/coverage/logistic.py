@@ -327,8 +327,8 @@ def table(delta: float = 0.0) -> str:
         if name not in run:
             continue
         told = [told_of(found.get((name, *cell))) for cell in cells]
-        true = next((row["truth"] for key, row in found.items() if key[0] == name and not row["refused"]), "")
-        lines.append(f"| {name} | {true and f'{true:.3g}'} | " + " | ".join(told) + " |")
+        true = next((f"{row['truth']:.3g}" for key, row in found.items() if key[0] == name and not row["refused"]), "")
+        lines.append(f"| {name} | {true} | " + " | ".join(told) + " |")
     return "\n".join(lines) + "\n"
 
 

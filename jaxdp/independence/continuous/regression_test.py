@@ -48,11 +48,18 @@ ENDLESS = 0.99  # of the family's limit: an interval that reaches it has no end
 FAR = 8.0  # sds of the estimate within which the ends of an interval are sought
 ON_THE_WAY = 8  # slopes from 0 to the estimate, of which the least p-value is that of 0 (#p-value)
 MAX_COVARIATES = 10
-LITTLE, UNEVEN = "too little information", "uneven columns"
+FAR_BOUNDS = 6.0  # sds of X from its middle, beyond which its bounds leave room for a far tail
+LITTLE, UNEVEN, TAIL = "too little information", "uneven columns", "room for a far tail"
 NO_WIDTH = (  # of uneven columns
     "There is no interval: X varies otherwise than a column with one middle and two tails, for which alone the width "
     "is known, or has a slope so steep that this matters. A column of a few numbers is better declared as "
     'kind = "ordinal" with its levels. The p-value needs no such thing.'
+)
+
+FAR_TAIL = (
+    "Bounds of X lie {reach:.0f} standard deviations from its middle. If records lie that far and the model bends "
+    "among them, the interval is that of a slope nearer the middle and may miss the slope without privacy; closer bounds, or "
+    'scale = "log" of a skewed column, leave no such tail.'
 )
 
 
@@ -329,6 +336,14 @@ class RegressionTest(PrivateTest):
         half = self._scaling()[1][-1] * (1.0 if self.levelled[-1] else self.bound)
         return self.start.root[-1, -1] / half
 
+    @property
+    def reach_of_bounds(self):
+        """Of the farther bound of X from its middle, in its sds; 0 of levels, and where no centre is known."""
+        if self.centres is None or self.levelled[-1]:
+            return 0.0
+        centres, halves = self._scaling()
+        return CLIP * (1.0 + jnp.abs(centres[-1])) / halves[-1]
+
     def one_sided(self, shapes, release, effect):
         """By the pivot of the interval; both 1 where there is none."""
         return self.settled(shapes, release)._sides(bare(release), effect)
@@ -338,13 +353,15 @@ class RegressionTest(PrivateTest):
         return self.settled(shapes, release)._detectable(bare(release))
 
     def effect_notes(self, shapes, release):
-        """Why there is no interval; post-processing."""
+        """Why there is no interval, or what it does not allow for; post-processing."""
         with keys.precision(release.mode):  # as in `run`, whose program the interval is read from
             test = self.settled(shapes, release)
             lost = jnp.isnan(answered(test, release).interval[0])
             unknown, uneven = test._doubts(bare(release))
             raised = zip(self.sentences.items(), (unknown, lost & ~unknown & ~uneven, uneven), strict=False)
-        return {name: sentence for (name, sentence), is_raised in raised if bool(is_raised)}
+            reach = float(test.reach_of_bounds)
+        notes = {name: sentence for (name, sentence), is_raised in raised if bool(is_raised)}
+        return notes or ({TAIL: FAR_TAIL.format(reach=reach)} if reach > FAR_BOUNDS else {})
 
     # one program each: run by themselves, their loops would be compiled anew for every answer
 

@@ -252,6 +252,25 @@ def test_a_query_gives_the_log_odds_ratio_in_the_units_of_x(x, given, true, name
     assert f"odds ratio {np.exp(low):.3g} to {np.exp(high):.3g}" in told
 
 
+@pytest.mark.parametrize(("most", "told"), [(10, False), (40, True)])
+def test_an_answer_says_where_bounds_leave_room_for_a_far_tail(most, told):
+    """Doses lie about 2.5 with an sd of 1.3."""
+    public = PUBLIC | {"bounds": {"age": (20, 80), "dose": (0, most)}}
+    answer = jaxdp.test(
+        patients(20_000),
+        x="dose",
+        y="ill",
+        given=["age", "sex"],
+        epsilon=2.0,
+        method="logit",
+        **public,
+        key=jax.random.key(2),
+    )
+    assert answer.interval is not None
+    assert (regression_test.TAIL in answer.content["effect_notes"]) == told
+    assert ("standard deviations from its middle" in " ".join("\n".join(answer.sentences()).split())) == told
+
+
 def test_rows_in_which_everybody_says_no_are_answered_without_an_interval():
     table = {**patients(20_000), "ill": np.full(20_000, "no")}
     answer = jaxdp.test(

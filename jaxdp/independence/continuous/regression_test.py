@@ -58,8 +58,8 @@ NO_WIDTH = (  # of uneven columns
 
 FAR_TAIL = (
     "Bounds of X lie {reach:.0f} standard deviations from its middle. If records lie that far and the model bends "
-    "among them, the interval is that of a slope nearer the middle and may miss the slope without privacy; closer bounds, or "
-    'scale = "log" of a skewed column, leave no such tail.'
+    "among them, the interval is that of a slope nearer the middle and may miss the slope without privacy; closer "
+    'bounds, or scale = "log" of a skewed column, leave no such tail.'
 )
 
 

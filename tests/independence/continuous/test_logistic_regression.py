@@ -101,8 +101,9 @@ def test_without_noise_the_slope_is_near_the_likeliest_one_and_nearer_after_a_ro
             start = found.improved()
     assert off[0] < 1.5
     assert off[2] < 0.4
-    width = float(sd / information * start.root[-1, -1]) / errors[-1]
-    assert 0.97 < width < 1.25, "what the weights cost"
+    alone, whole = (float(part / information * start.root[-1, -1]) / errors[-1] for part in (information**0.5, sd))
+    assert 0.97 < alone < 1.25, "what the weights cost"
+    assert alone < whole, "what is allowed for besides"
 
 
 def sums_about(start: Start, scores, information) -> Sums:

@@ -65,7 +65,7 @@ class Logistic(Family):
     widest: ClassVar[float] = 1.6  # times as far the weights may reach, where noise is seen to be little
     noise: ClassVar[float] = 0.1  # its variance over that of the sampling, that then remains
     skewness: ClassVar[float] = 0.7  # of columns that is allowed for, weighed by mu': it bends the expected scores
-    bent: ClassVar[float] = 0.0  # of a slope: how far weights may move it where the model fails
+    bent: ClassVar[float] = 0.04  # of a slope: how far weights may move it where log odds bend (#pivot)
     squares: ClassVar[bool] = False  # whether the squares of X's score are released: its variance is not known
 
     def moments(self, slopes, shift):

@@ -38,11 +38,15 @@ def in_two(key, n: int, count: int):
 
 @dataclasses.dataclass(frozen=True)
 class Design(logistic.Design):
-    """Columns as of logistic regression; mean: of Y, most: its upper bound; extra: variance beyond mu, over mu^2."""
+    """Columns as of logistic regression; mean: of Y, most: its upper bound; extra: variance beyond mu, over mu^2.
+
+    zeros: share of records whose count is 0 whatever X and Z are, beside a mean that makes up for them.
+    """
 
     mean: float = 1.5
     most: float = 10.0
     extra: float = 0.0
+    zeros: float = 0.0
 
     @property
     def domain(self) -> Domain:
@@ -72,6 +76,7 @@ DESIGNS = {
     "x of two levels, one z, null": Design(in_two, (0.4, 0.0), (FOUR, None)),
     "x of two values declared continuous, one z": Design(in_two, (0.2, 0.5), (FOUR, (0.0, 1.0))),
     "steep, one z": Design(normal, (-0.4, 0.7), TWO, most=30.0),
+    "half of them zero, one z, null": Design(normal, (-0.4, 0.0), TWO, most=20.0, zeros=0.5),
 }
 
 
@@ -89,6 +94,9 @@ def draw(key, n: int, name: str):
     values = design.clipped(key, n)
     mean = jnp.exp(constant(name) + values @ jnp.array(design.slopes))
     key_y, key_extra = jax.random.split(jax.random.fold_in(key, 3))
+    if design.zeros:
+        some = jax.random.uniform(jax.random.fold_in(key, 4), (n,)) >= design.zeros
+        mean = mean * some / (1.0 - design.zeros)
     if design.extra:
         mean = mean * design.extra * jax.random.gamma(key_extra, 1.0 / design.extra, (n,))
     y = jnp.minimum(1.0 * jax.random.poisson(key_y, mean, (n,)), design.most)
@@ -170,7 +178,11 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.table:
         return fill(PAGE, "poisson", table())
-    done = {(row["design"], row["n"], row["epsilon"]) for row in rows(RECORD)}
+    done = {
+        (row["design"], row["n"], row["epsilon"])
+        for row in rows(RECORD)
+        if row["refused"] or row["replicates"] >= asked.replicates
+    }
     todo = [(name, *CELLS[cell]) for cell in asked.cells for name in asked.only]
     with jax.enable_x64(True):
         append(RECORD, (measure(*key, asked.replicates) for key in todo if key not in done))

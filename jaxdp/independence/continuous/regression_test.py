@@ -46,12 +46,20 @@ LIKELY = 1.5  # times `CLEAR` that the information can be: below it the noise wo
 CLIPPED_VARIANCE = 0.25  # of a column clipped at `CLIP` sds, about
 ENDLESS = 0.99  # of the family's limit: an interval that reaches it has no end
 FAR = 8.0  # sds of the estimate within which the ends of an interval are sought
+ON_THE_WAY = 8  # slopes from 0 to the estimate, of which the least p-value is that of 0 (#p-value)
 MAX_COVARIATES = 10
-LITTLE, UNEVEN = "too little information", "uneven columns"
+FAR_BOUNDS = 6.0  # sds of X from its middle, beyond which its bounds leave room for a far tail
+LITTLE, UNEVEN, TAIL = "too little information", "uneven columns", "room for a far tail"
 NO_WIDTH = (  # of uneven columns
     "There is no interval: X varies otherwise than a column with one middle and two tails, for which alone the width "
     "is known, or has a slope so steep that this matters. A column of a few numbers is better declared as "
     'kind = "ordinal" with its levels. The p-value needs no such thing.'
+)
+
+FAR_TAIL = (
+    "Bounds of X lie {reach:.0f} standard deviations from its middle. If records lie that far and the model bends "
+    "among them, the interval is that of a slope nearer the middle and may miss the slope without privacy; closer "
+    'bounds, or scale = "log" of a skewed column, leave no such tail.'
 )
 
 
@@ -318,9 +326,7 @@ class RegressionTest(PrivateTest):
         """The slope of x, per unit of the data, with its interval; NaN where there is none."""
         del key
         test, release = jax.lax.stop_gradient((self, release))  # it has none (`gradient_free`), nor what noise hides
-        law = test.law(release)
-        p_value = jnp.where(law.unknown, 1.0, law.p_value(0.0))
-        estimate, interval = law.effect(p_value)
+        p_value, estimate, interval = test.law(release).effect()
         told = (estimate, *effect_sizes.with_interval(estimate, interval))
         return Interpretation(p_value, *jax.tree.map(lambda value: value * self.unit, told))
 
@@ -329,6 +335,14 @@ class RegressionTest(PrivateTest):
         """Slope per unit of the data of a slope per sd of X apart from the others."""
         half = self._scaling()[1][-1] * (1.0 if self.levelled[-1] else self.bound)
         return self.start.root[-1, -1] / half
+
+    @property
+    def reach_of_bounds(self):
+        """Of the farther bound of X from its middle, in its sds; 0 of levels, and where no centre is known."""
+        if self.centres is None or self.levelled[-1]:
+            return 0.0
+        centres, halves = self._scaling()
+        return CLIP * (1.0 + jnp.abs(centres[-1])) / halves[-1]
 
     def one_sided(self, shapes, release, effect):
         """By the pivot of the interval; both 1 where there is none."""
@@ -339,13 +353,15 @@ class RegressionTest(PrivateTest):
         return self.settled(shapes, release)._detectable(bare(release))
 
     def effect_notes(self, shapes, release):
-        """Why there is no interval; post-processing."""
+        """Why there is no interval, or what it does not allow for; post-processing."""
         with keys.precision(release.mode):  # as in `run`, whose program the interval is read from
             test = self.settled(shapes, release)
             lost = jnp.isnan(answered(test, release).interval[0])
             unknown, uneven = test._doubts(bare(release))
             raised = zip(self.sentences.items(), (unknown, lost & ~unknown & ~uneven, uneven), strict=False)
-        return {name: sentence for (name, sentence), is_raised in raised if bool(is_raised)}
+            reach = float(test.reach_of_bounds)
+        notes = {name: sentence for (name, sentence), is_raised in raised if bool(is_raised)}
+        return notes or ({TAIL: FAR_TAIL.format(reach=reach)} if reach > FAR_BOUNDS else {})
 
     # one program each: run by themselves, their loops would be compiled anew for every answer
 
@@ -426,7 +442,7 @@ class Law:
         return self.mechanism.combined_p_value(score, sd, noise)
 
     def p_value(self, slope):
-        """Two-sided, of this slope."""
+        """Two-sided, of this slope by itself."""
         return self._tail(*self.sums.pivot(slope)[:3])
 
     def one_sided(self, slope):
@@ -441,18 +457,27 @@ class Law:
         """Whether noise hides the information about X, or a direction of the columns."""
         return ~((self.sums.clear >= CLEAR) & (self.sums.start.clear >= CLEAR_MOMENTS))
 
-    def effect(self, null_p_value):
-        """Estimate and interval, both from the pivot; NaN where there is none, or no end to it."""
+    def effect(self):
+        """(p-value, estimate, interval), all from the pivot; 1 where noise hides all, NaN where there is no end to it.
+
+        The p-value is the least of slopes from 0 to the estimate: what a pivot counts for the model grows with the
+        distance from the start, and a slope that is rejected rejects those beyond it (#p-value).
+        """
         estimate = self.sums.slope
+        slopes = estimate * (np.arange(ON_THE_WAY) / ON_THE_WAY)
+        p_values = jax.vmap(self.p_value)(slopes)
+        p_value, rejected = jnp.min(p_values), slopes[jnp.argmin(p_values)]
         _, sd, noise, information = self.sums.pivot(estimate)
         reach = FAR * jnp.sqrt(sd**2 + self.sums.variance_per_scale * jnp.sum(noise**2)) / information
         limit = self.sums.start.family.limit
         lowest = jnp.minimum(jnp.maximum(estimate - reach, -limit), 0.0)
         highest = jnp.maximum(jnp.minimum(estimate + reach, limit), 0.0)
-        low, high = effect_sizes.inverted(self.p_value, null_p_value, estimate, (lowest, highest))
+        ends = lowest, highest
+        low, high = effect_sizes.inverted(self.p_value, p_value, estimate, ends, rejected=rejected)
         hidden = self.unknown | self.sums.uneven | self.sums.start.steep
         hidden = hidden | (low < -ENDLESS * limit) | (high > ENDLESS * limit)
-        return estimate, [jnp.where(hidden, jnp.nan, end) for end in (low, high)]
+        told = [jnp.where(hidden, jnp.nan, end) for end in (low, high)]
+        return jnp.where(self.unknown, 1.0, p_value), estimate, told
 
     def detectable(self):
         """By the pivot at the estimate; NaN if unknown."""

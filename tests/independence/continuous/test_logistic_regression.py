@@ -101,8 +101,9 @@ def test_without_noise_the_slope_is_near_the_likeliest_one_and_nearer_after_a_ro
             start = found.improved()
     assert off[0] < 1.5
     assert off[2] < 0.4
-    width = float(sd / information * start.root[-1, -1]) / errors[-1]
-    assert 0.97 < width < 1.25, "what the weights cost"
+    alone, whole = (float(part / information * start.root[-1, -1]) / errors[-1] for part in (information**0.5, sd))
+    assert 0.97 < alone < 1.25, "what the weights cost"
+    assert alone < whole, "what is allowed for besides"
 
 
 def sums_about(start: Start, scores, information) -> Sums:
@@ -181,6 +182,18 @@ def test_the_interval_counts_that_the_others_moved_by_a_modelled_information():
     assert moved > 1.2
 
 
+def test_what_weights_may_do_to_bent_log_odds_widens_by_the_slope_and_never_at_slope_zero():
+    with jax.enable_x64(True):
+        start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(0.0, 0.0, 0.3)))
+        near = sums_about(start, [0.0] * 3, [0.0, 0.0, 40.0])
+        far = dataclasses.replace(near, start=dataclasses.replace(start, reach=jnp.asarray(1.6)))
+        variance = [[float(found.pivot(slope)[1]) ** 2 for found in (near, far)] for slope in (0.0, 0.3)]
+        information = float(near.pivot(0.3)[3])
+    assert variance[0][0] == pytest.approx(variance[0][1])
+    assert variance[1][0] - information == pytest.approx((0.04 * 0.3 * information) ** 2, rel=1e-6)
+    assert variance[1][1] - information == pytest.approx((0.04 * 0.3 * information) ** 2 / 1.6**4, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("x", "y", "z", "told"),
     [
@@ -240,6 +253,25 @@ def test_a_query_gives_the_log_odds_ratio_in_the_units_of_x(x, given, true, name
     assert f"odds ratio {np.exp(low):.3g} to {np.exp(high):.3g}" in told
 
 
+@pytest.mark.parametrize(("most", "told"), [(10, False), (40, True)])
+def test_an_answer_says_where_bounds_leave_room_for_a_far_tail(most, told):
+    """Doses lie about 2.5 with an sd of 1.3."""
+    public = PUBLIC | {"bounds": {"age": (20, 80), "dose": (0, most)}}
+    answer = jaxdp.test(
+        patients(20_000),
+        x="dose",
+        y="ill",
+        given=["age", "sex"],
+        epsilon=2.0,
+        method="logit",
+        **public,
+        key=jax.random.key(2),
+    )
+    assert answer.interval is not None
+    assert (regression_test.TAIL in answer.content["effect_notes"]) == told
+    assert ("standard deviations from its middle" in " ".join("\n".join(answer.sentences()).split())) == told
+
+
 def test_rows_in_which_everybody_says_no_are_answered_without_an_interval():
     table = {**patients(20_000), "ill": np.full(20_000, "no")}
     answer = jaxdp.test(
@@ -275,8 +307,7 @@ def test_where_more_records_count_than_there_are_of_columns_as_modelled_there_is
         of_scores, of_information = start.units
         sums = sums_about(start, [0.0, 0.0, 100.0 / of_scores], [0.0, 0.0, 0.25 * counted / of_information])
         law = regression_test.Law(sums, Laplace(1.0))
-        null = law.p_value(0.0)
-        _, interval = law.effect(null)
+        null, _, interval = law.effect()
         sides, found = law.one_sided(0.1), sums.uneven
     assert float(null) < 1e-4
     assert bool(found) == uneven
@@ -289,7 +320,7 @@ def test_where_rounds_move_the_start_beyond_its_steepest_there_is_no_interval(sl
     with jax.enable_x64(True):
         start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(0.0, 0.6 * slope, 0.8 * slope)))
         law = regression_test.Law(sums_about(start, [0.0, 0.0, 0.0], [0.0, 0.0, 40.0]), Laplace(1.0))
-        _, interval = law.effect(law.p_value(0.0))
+        _, _, interval = law.effect()
         sides = law.one_sided(0.1)
     assert bool(np.isnan(interval[0])) == steep
     assert (float(sides[0]) == float(sides[1]) == 1.0) == steep

@@ -6,6 +6,7 @@ distribution declares it in the entry-point group "jaxdp.tests". Any other class
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -19,6 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.kept_programs import kept_text
 from jaxdp._base.printed import is_setting, printed
 from jaxdp.core import PrivateQuery, cost_of
 from jaxdp.data.columns import CATEGORICAL, ORDINAL, Column, Domain
@@ -269,12 +271,36 @@ def _exported() -> list[type]:
 def _declared() -> list[type]:
     """Tests of other installed packages; one that cannot be imported is left out."""
     found = []
-    for point in metadata.entry_points(group=GROUP):
+    for point in _points():
         try:
             found.append(point.load())
         except Exception:  # another package's mistake must not take our own tests away
             continue
     return [value for value in found if inspect.isclass(value)]
+
+
+@functools.cache
+def _points() -> metadata.EntryPoints:
+    return metadata.entry_points(group=GROUP)
+
+
+def _settled(choose: Callable[..., Entry], *asked: Any) -> Entry:
+    """choose(*asked); a command keeps where the class stands, so that the next one imports no other test.
+
+    Not where other packages declare tests: by their names alone one cannot see whether they have changed.
+    """
+    chosen: list[Entry] = []
+
+    def place() -> str:
+        chosen.append(choose(*asked))
+        return f"{chosen[0].cls.__module__}:{chosen[0].cls.__qualname__}"
+
+    kept = place() if _points() else kept_text((choose.__qualname__, *asked), place)
+    if chosen:
+        return chosen[0]
+    module, _, name = kept.partition(":")
+    cls = getattr(importlib.import_module(module), name)
+    return Entry(cls.spec, cls)
 
 
 def find(name: str) -> Entry:
@@ -286,6 +312,11 @@ def find(name: str) -> Entry:
         raise ValueError(f"a test is named by a short text, got {printed(name)}.")
     if ":" in name:
         return _imported(name)
+    return _settled(_named, name)
+
+
+def _named(name: str) -> Entry:
+    """`find` among all tests."""
     found = entries().get(name) or classical().get(_letters(name), (name, None))[1]
     if found is None:
         close = _closest(name)
@@ -310,7 +341,9 @@ def is_known(name: str) -> bool:
 
 def own_name(name: str) -> str:
     """The test's own name for a classical one; other texts as they are."""
-    return classical()[_letters(name)][1].name if name not in entries() and is_known(name) else name
+    with contextlib.suppress(ValueError):
+        return name if ":" in name else find(name).name
+    return name
 
 
 def _closest(name: str) -> str:
@@ -367,6 +400,11 @@ def default(domain: Domain, columns: Columns | None = None, sees: str | None = N
     that is recommended to a user without a wish. Errors: ValueError where no test sees that kind in such columns.
     """
     check.one_of((None, *KINDS_OF_ALTERNATIVES), sees=sees)
+    return _settled(_default, domain, columns, sees)
+
+
+def _default(domain: Domain, columns: Columns | None, sees: str | None) -> Entry:
+    """`default` among all tests."""
     fitting = [entry for entry in entries().values() if entry.spec.accepts(domain) and not entry.spec.needs]
     fitting = [entry for entry in fitting if columns in (None, entry.spec.columns)]
     if are_times(domain):

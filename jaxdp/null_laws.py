@@ -1,9 +1,14 @@
-"""From a released statistic to a p-value. Null laws live here; nothing here reads data."""
+"""From a released statistic to a p-value. Null laws live here; nothing here reads data.
+
+xp: the namespace that computes a law: `jax.numpy`, or `numpy` for numbers of the planner, for which nothing compiles.
+"""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import erfc
 from jax.scipy.stats import norm
 
@@ -14,66 +19,66 @@ RANK = "its p-value is a rank among simulated draws"  # why a test has no gradie
 DECISION = "it releases a decision at one level"
 
 
-def normal(value, sd):
+def normal(value, sd, *, xp: Any = jnp):
     """Two-sided p-value P(|N(0, sd^2)| >= |value|); any shapes that broadcast."""
-    return 2.0 * normal_tail(jnp.abs(value) / jnp.maximum(sd, _TINY))
+    return 2.0 * normal_tail(xp.abs(value) / xp.maximum(sd, _TINY), xp=xp)
 
 
-def normal_plus_laplace(value, sd, scale):
+def normal_plus_laplace(value, sd, scale, *, xp: Any = jnp):
     """Two-sided p-value P(|N(0, sd^2) + Laplace(scale)| >= |value|), exact in the noise.
 
     docs/theory/partition_gcm.md#p-value, rearranged so that no large exponents cancel: with
     u = |value|/sd, r = sd/scale and Mills' M(w) = e^(w^2/2) P(N > w), the two Laplace terms are
     e^(-u^2/2) M(r - u) and e^(-u^2/2) M(r + u). Smooth in all three arguments.
     """
-    _, tail, toward, away = _laplace_terms(value, sd, scale)
-    return jnp.clip(2.0 * tail + toward - away, 0.0, 1.0)
+    _, tail, toward, away = _laplace_terms(value, sd, scale, xp)
+    return xp.clip(2.0 * tail + toward - away, 0.0, 1.0)
 
 
-def _laplace_terms(value, sd, scale):
+def _laplace_terms(value, sd, scale, xp):
     """u, P(N(0, 1) > u) and the two terms whose difference is what the noise adds to P(|N(0, 1)| >= u)."""
-    value = jnp.abs(value)
-    sd = jnp.maximum(sd, 1e-6 * scale)
-    scale = jnp.maximum(scale, 1e-6 * sd)
-    u, r = jnp.broadcast_arrays(value / sd, sd / scale)
+    value = xp.abs(value)
+    sd = xp.maximum(sd, 1e-6 * scale)
+    scale = xp.maximum(scale, 1e-6 * sd)
+    u, r = xp.broadcast_arrays(value / sd, sd / scale)
     inside = u >= r
     # For u >= r the scaled form overflows and the plain one is safe; the other way round for u < r.
-    plain = jnp.where(inside, r * (0.5 * r - u), 0.0)
-    ratios = jnp.stack([jnp.where(inside, 0.0, r - u), r + u])
-    tails = normal_tail(jnp.stack([u, jnp.where(inside, r - u, 0.0), *jnp.minimum(ratios, _CLOSE)]))
-    toward, away = jnp.exp(-0.5 * u * u)[None] * _mills(ratios, tails[2:])
-    return u, tails[0], jnp.where(inside, jnp.exp(plain) * tails[1], toward), away
+    plain = xp.where(inside, r * (0.5 * r - u), 0.0)
+    ratios = xp.stack([xp.where(inside, 0.0, r - u), r + u])
+    tails = normal_tail(xp.stack([u, xp.where(inside, r - u, 0.0), *xp.minimum(ratios, _CLOSE)]), xp=xp)
+    toward, away = xp.exp(-0.5 * u * u)[None] * _mills(ratios, tails[2:], xp)
+    return u, tails[0], xp.where(inside, xp.exp(plain) * tails[1], toward), away
 
 
-def widened_for_normal(value, sd, scale, variance_noise):
+def widened_for_normal(value, sd, scale, variance_noise, *, xp: Any = jnp):
     """`sd` so much larger that the p-value of N(0, sd^2) + N(0, scale^2) keeps its level for a noisy sd^2.
 
     variance_noise: variance of the noise in sd^2. Second order: adds variance_noise (z^2 + 1)/(4 T) to sd^2, with
     T = sd^2 + scale^2 and z^2 = value^2/T, 16 at most: p-values go on falling (docs/theory/partition_gcm.md#level).
     """
-    total = jnp.maximum(sd**2 + scale**2, _TINY)
-    squared = jnp.minimum(value**2 / total, 16.0)
-    return jnp.sqrt(sd**2 + variance_noise * (squared + 1.0) / (4.0 * total))
+    total = xp.maximum(sd**2 + scale**2, _TINY)
+    squared = xp.minimum(value**2 / total, 16.0)
+    return xp.sqrt(sd**2 + variance_noise * (squared + 1.0) / (4.0 * total))
 
 
-def widened_for_laplace(value, sd, scale, variance_noise):
+def widened_for_laplace(value, sd, scale, variance_noise, *, xp: Any = jnp):
     """`widened_for_normal` for `normal_plus_laplace`: adds variance_noise/(2 scale^2) (1/2 - phi/f + phi'/(2 f')).
 
     f is the density of N(0, sd^2) + Laplace(scale) at the value, phi that of N(0, sd^2).
     """
-    u, _, toward, away = _laplace_terms(value, sd, scale)
+    u, _, toward, away = _laplace_terms(value, sd, scale, xp)
     density, slope = toward + away, away - toward  # 2 scale f, 2 scale^2 f'
-    ratio = scale / jnp.maximum(sd, _TINY)
-    bell = 2.0 * jnp.exp(-0.5 * u * u) / jnp.sqrt(2.0 * jnp.pi)
+    ratio = scale / xp.maximum(sd, _TINY)
+    bell = 2.0 * xp.exp(-0.5 * u * u) / xp.sqrt(2.0 * xp.pi)
     seen = (density > 1e-25) & (slope < -1e-25)
-    first = jnp.where(seen, bell * ratio / jnp.where(seen, density, 1.0), 0.0)
-    second = jnp.where(seen, -u * bell * ratio**2 / jnp.where(seen, slope, 1.0), 0.0)
+    first = xp.where(seen, bell * ratio / xp.where(seen, density, 1.0), 0.0)
+    second = xp.where(seen, -u * bell * ratio**2 / xp.where(seen, slope, 1.0), 0.0)
     # no density left: the limit far out; no slope: the value is zero and its p-value one
-    bracket = jnp.where(seen, jnp.clip(0.5 - first + 0.5 * second, 0.0, 0.5), 0.5)
-    widened = jnp.sqrt(sd**2 + variance_noise / (2.0 * scale**2) * bracket)
+    bracket = xp.where(seen, xp.clip(0.5 - first + 0.5 * second, 0.0, 0.5), 0.5)
+    widened = xp.sqrt(sd**2 + variance_noise / (2.0 * scale**2) * bracket)
     # next to no Laplace noise: that of a normal law, without the cancellation
-    little = widened_for_normal(value, sd, jnp.sqrt(2.0) * scale, variance_noise)
-    return jnp.where(scale < 0.02 * sd, little, widened)
+    little = widened_for_normal(value, sd, xp.sqrt(2.0) * scale, variance_noise, xp=xp)
+    return xp.where(scale < 0.02 * sd, little, widened)
 
 
 def skewed(noise_tail, value, sd, skewness):
@@ -110,24 +115,28 @@ def noisy_sd(variance, noise_variance, num_records):
     return jnp.sqrt(jnp.maximum(variance, jnp.minimum(1e-3 * num_records, jnp.sqrt(noise_variance))))
 
 
-def normal_tail(x):
+def normal_tail(x, *, xp: Any = jnp):
     """P(N(0, 1) > x), of all of an array by one error function: its expansion is most of what a p-value compiles."""
+    if xp is np:
+        from scipy import special  # the planner's alone
+
+        return 0.5 * special.erfc(x / math.sqrt(2.0))
     return 0.5 * erfc(x / math.sqrt(2.0))
 
 
 def mills(w):
     """e^(w^2/2) P(N(0,1) > w) for w >= 0, without overflow or cancellation."""
-    return _mills(w, normal_tail(jnp.minimum(w, _CLOSE)))
+    return _mills(w, normal_tail(jnp.minimum(w, _CLOSE)), jnp)
 
 
-def _mills(w, tail):
+def _mills(w, tail, xp):
     """`mills` of w, whose P(N(0, 1) > min(w, 4)) is known."""
-    small = jnp.minimum(w, _CLOSE)
-    large = jnp.maximum(w, _CLOSE)
+    small = xp.minimum(w, _CLOSE)
+    large = xp.maximum(w, _CLOSE)
     fraction = large
     for level in range(14, 0, -1):  # Laplace's continued fraction; 14 levels reach 1e-12 at w = 4
         fraction = large + level / fraction
-    return jnp.where(w < _CLOSE, jnp.exp(0.5 * small**2) * tail, 1.0 / (math.sqrt(2.0 * math.pi) * fraction))
+    return xp.where(w < _CLOSE, xp.exp(0.5 * small**2) * tail, 1.0 / (math.sqrt(2.0 * math.pi) * fraction))
 
 
 def monte_carlo(value, null):
@@ -211,12 +220,16 @@ def holm(p_values):
 
 
 def benjamini_hochberg(p_values):
-    """Benjamini-Hochberg adjusted p-values (false discovery rate), same shape; post-processing."""
-    flat = jnp.ravel(p_values)
-    order = jnp.argsort(flat)
-    ratios = flat.size / (1.0 + jnp.arange(flat.size))
-    adjusted = jax.lax.cummin(ratios * flat[order], reverse=True)
-    return jnp.minimum(1.0, jnp.zeros_like(flat).at[order].set(adjusted)).reshape(jnp.shape(p_values))
+    """Benjamini-Hochberg adjusted p-values (false discovery rate), same shape; post-processing.
+
+    NumPy arrays are adjusted by NumPy: a command that has its numbers on the host compiles nothing for them.
+    """
+    on_host = isinstance(p_values, np.ndarray)
+    xp, least_so_far = (np, np.minimum.accumulate) if on_host else (jnp, jax.lax.cummin)
+    flat = xp.ravel(p_values)
+    falling = xp.argsort(flat)[::-1]
+    adjusted = least_so_far(flat.size / (flat.size - xp.arange(flat.size)) * flat[falling])
+    return xp.minimum(1.0, adjusted[xp.argsort(falling)]).reshape(np.shape(p_values))
 
 
 SUM_NODES, SUM_PERIOD, SUM_FAR = 512, 60.0, 25.0

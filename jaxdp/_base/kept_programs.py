@@ -10,6 +10,7 @@ the package would find the program of the other one. A program is kept only if a
 own: a class or a function from elsewhere can change while its name stays.
 """
 
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -72,6 +73,25 @@ def kept_jit[**P, R](function: Callable[P, R], **options: Any) -> Callable[P, R]
     for name in ("lower", "trace", "eval_shape", "clear_cache", "_cache_size"):
         setattr(call, name, getattr(program, name))
     return call
+
+
+def kept_text(asked: tuple, find: Callable[[], str]) -> str:
+    """find(), a short text; where a process has begun, taken from the folder in force.
+
+    asked: all that decides the text besides the package's code, and public. Errors: those of `find`, never kept.
+    """
+    folder = programs.folder() if _begun else None
+    name = None if folder is None else _digest(("text", asked))
+    if folder is None or name is None:
+        return find()
+    path = folder / f"{name}-text"
+    with contextlib.suppress(OSError, ValueError):
+        digest, _, text = path.read_text().partition(" ")
+        if digest == hashlib.sha256(text.encode()).hexdigest():
+            return text
+    text = find()
+    programs.put(path, lambda file: file.write(f"{hashlib.sha256(text.encode()).hexdigest()} {text}".encode()))
+    return text
 
 
 class _Kept:
@@ -205,11 +225,16 @@ def _name(function: Callable, asked: tuple) -> str | None:
         return None
     called = function.__module__, function.__qualname__
     shown = [(shape, str(dtype), weak) for shape, dtype, weak in kinds]
+    return _digest((called, tree, static, shown, state))
+
+
+def _digest(asked: tuple) -> str | None:
+    """A digest of this and of the package's code; None where some of it is not the package's own."""
     file = io.BytesIO()
     pickler = _Strict(file)
     pickler.fast = True  # without references among equal parts, which differ between processes
     try:
-        pickler.dump((called, tree, static, shown, state))
+        pickler.dump(asked)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):
         return None
     return hashlib.sha256(_begun[0].encode() + file.getvalue()).hexdigest()

@@ -32,7 +32,8 @@ from jax.experimental.compilation_cache import compilation_cache
 VARIABLE = "JAXDP_PROGRAMS"
 OFF = ("off", "0", "no", "false", "none")
 MAX_BYTES = 2**29
-KEPT = ("*-cache", "*-traced", "*-numbers.npy")  # compiled, compiled and found without tracing, numbers
+# compiled, compiled and found without tracing, numbers, texts
+KEPT = ("*-cache", "*-traced", "*-numbers.npy", "*-text")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 

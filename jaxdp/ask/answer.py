@@ -17,7 +17,6 @@ from jaxdp.core import Result
 from jaxdp.data import conditioning
 from jaxdp.data.columns import CATEGORICAL, ORDINAL
 from jaxdp.data.records import levels_of
-from jaxdp.plan.survival import SurvivalSetting
 from jaxdp.report.sections import DOUBTS, describe_doubts
 from jaxdp.spec import BY_STRATUM
 
@@ -84,8 +83,6 @@ class Answer(TableAnswer, Result):
         Returns detectable_effect (None where it needs them) and power, the sentence; {} where dependence was found or
         the planner has no formula or design of the test for such columns.
         """
-        from jaxdp.plan.methods import MIN_N, plans
-
         content = self.content
         if content["dependence_found"] or not math.isfinite(content["epsilon"]):
             return {}
@@ -94,6 +91,9 @@ class Answer(TableAnswer, Result):
             return _told_by_release(content["detectable_effect"], _size(self.test.spec, x, y))
         if not len(content["x"]) == len(content["y"]) == 1:
             return {}
+        from jaxdp.plan.methods import MIN_N, plans  # the planner is a third of the package: none of it until here
+        from jaxdp.plan.survival import SurvivalSetting
+
         numbers = content["n"], content["epsilon"], content["level"]
         setting = SurvivalSetting.of_schema(self.schema, content["x"][0], content["y"][0], content["given"])
         found = _detectable(content["method"], *numbers, setting)

@@ -8,7 +8,6 @@ from typing import Any
 
 from jaxdp._base.amounts import spent
 from jaxdp.ask import answer
-from jaxdp.plan.survival import SurvivalSetting
 
 
 def of_joint_release(query: Any, test: Any, columns: tuple, rows: int, delta: float, worth: float) -> dict[str, Any]:
@@ -49,6 +48,8 @@ def _told_delta(query: Any, columns: tuple, rows: int, level: float, usual: floa
 
 def of_single_pairs(asked: Sequence[Any], rows: int, level: float) -> dict[str, Any]:
     """Of pairs that are tested one by one, by the planner's formulas."""
+    from jaxdp.plan.survival import SurvivalSetting
+
     found = []
     for query in asked:
         setting = SurvivalSetting.of_schema(query.schema, query.x[0], query.y[0], list(query.given))

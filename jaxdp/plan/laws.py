@@ -1,6 +1,6 @@
 """Laws that the planning formulas share: winsorised normals, tables cut from normals, sums in noise.
 
-NumPy float64 on the host, but for the null law, which is that of `null_laws`, compiled once.
+NumPy float64 on the host: nothing here is compiled but the best level of winsorising.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import null_laws
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp.independence.continuous import score_law
 from jaxdp.statistics.winsorize import best_level
 
@@ -247,12 +248,8 @@ def noisy_sum_power(
 
 def two_sided_tail(value, sd, scale):
     """`null_laws.normal_plus_laplace` on NumPy arrays (s, `NOISE_QUANTILES`), float64."""
-    with jax.enable_x64(True):
-        return np.asarray(_two_sided_tail(value, sd, np.float64(scale)))
-
-
-# only this is compiled: bisection around it on the host takes a few milliseconds, compiled it would take a second
-_two_sided_tail = jax.jit(null_laws.normal_plus_laplace)
+    with np.errstate(all="ignore"):  # of the side of a choice that is not taken
+        return null_laws.normal_plus_laplace(value, sd, np.float64(scale), xp=np)
 
 
 def _critical(null_sds, noise: Noise, level, variance_noise, scores: bool):
@@ -265,28 +262,27 @@ def _critical(null_sds, noise: Noise, level, variance_noise, scores: bool):
     low, high = np.zeros_like(null_sds), (40.0 + 2.0 * np.log(1.0 / level)) * reach
     for _ in range(STEPS):
         middle = 0.5 * (low + high)
-        with jax.enable_x64(True):
-            too_low = np.asarray(p_value(middle, null_sds, scale, spread)) > level
+        with np.errstate(all="ignore"):  # of the side of a choice that is not taken
+            too_low = p_value(middle, null_sds, scale, spread) > level
         low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
     return high
 
 
-@functools.partial(jax.jit, static_argnames="normal")
 def _p_value_of_scores(value, sd, scale, variance_noise, *, normal: bool):
-    wide = score_law.widened(value, sd**2, scale * (1.0 if normal else math.sqrt(2.0)), variance_noise)
+    wide = score_law.widened(value, sd**2, scale * (1.0 if normal else math.sqrt(2.0)), variance_noise, xp=np)
     if normal:
-        return null_laws.normal(value, jnp.hypot(wide, scale))
-    return null_laws.normal_plus_laplace(value, wide, scale)
+        return null_laws.normal(value, np.hypot(wide, scale), xp=np)
+    return null_laws.normal_plus_laplace(value, wide, scale, xp=np)
 
 
-@jax.jit
 def _laplace_p_value(value, sd, scale, variance_noise):
-    return null_laws.normal_plus_laplace(value, null_laws.widened_for_laplace(value, sd, scale, variance_noise), scale)
+    wide = null_laws.widened_for_laplace(value, sd, scale, variance_noise, xp=np)
+    return null_laws.normal_plus_laplace(value, wide, scale, xp=np)
 
 
-@jax.jit
 def _normal_p_value(value, sd, scale, variance_noise):
-    return null_laws.normal(value, jnp.hypot(null_laws.widened_for_normal(value, sd, scale, variance_noise), scale))
+    wide = null_laws.widened_for_normal(value, sd, scale, variance_noise, xp=np)
+    return null_laws.normal(value, np.hypot(wide, scale), xp=np)
 
 
 def _upper_tail(value, sd, scale):
@@ -301,7 +297,7 @@ def winsorising_level(num_records: float, noise_variance: float) -> float:
         return float(_best_level(np.float64(num_records), np.float64(noise_variance)))
 
 
-_best_level = jax.jit(best_level)
+_best_level = kept_jit(best_level)
 
 
 def laplace_tail(x, scale):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp.independence.continuous import mean_difference, moment_test
 from jaxdp.plan import continuous, laws, residuals
 from jaxdp.plan.setting import Setting
@@ -40,7 +41,7 @@ def partial_correlation_power(
     return laws.noisy_sum_power(value, sd, sd, added, level)
 
 
-@functools.partial(jax.jit, static_argnames=("levelled", "normal"))
+@functools.partial(kept_jit, static_argnames=("levelled", "normal"))
 def _partial(truth, clips, given, x, y, num_records, scale, levelled: tuple[bool, ...], normal: bool):
     """The partial correlation, its sd by sampling where the true one is 0, and the sd of its noise."""
     p = len(levelled)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp.data.dataset import Column
 from jaxdp.independence.continuous import moment_columns, moment_test, residual_test, score_law
 from jaxdp.plan import continuous, laws
@@ -60,7 +61,7 @@ slope_power = functools.partial(_power, correlation=False)
 correlation_power = functools.partial(_power, correlation=True)
 
 
-@functools.partial(jax.jit, static_argnames=("normal", "correlation"))
+@functools.partial(kept_jit, static_argnames=("normal", "correlation"))
 def _scores(truth, drawn, num_records, scale, given, x, y, normal: bool, correlation: bool):
     """What the test reads of its scores for each case of the noise, and mean and mean square of a score."""
     p = len(given)

@@ -142,6 +142,10 @@ class PlannedTest:
         """`jaxdp.plan.detectable_effect` of this test."""
         low, high = EFFECTS[0], min(EFFECTS[1], self.setting.max_effect)
         found = self._smallest(lambda effect, planned: planned.power(n, epsilon, effect), power, low, high, 1e-4)
+        if found == low and (false := self.power(n, epsilon, 0.0)) >= power:
+            raise ValueError(
+                f"{self.plan.name} loses its level here: without the effect it rejects {false:.0%} of such data."
+            )
         if found is None:
             most = f"no effect up to {high:g}"
             raise ValueError(f"{self.plan.name} finds {most} in {n} records at epsilon {spent(epsilon)}.")

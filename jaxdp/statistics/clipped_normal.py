@@ -40,14 +40,22 @@ class ClipLaw:
 
 def clipped_moments(mu, log_tau):
     """E w and E w^2 of w = clip((xi - mu)/tau, -1, 1), xi standard normal."""
+    mean, square, _ = _moments(mu, log_tau)
+    return mean, square
+
+
+def _moments(mu, log_tau):
+    """`clipped_moments` and P(|w| < 1). One distribution function of all ends: most of a program is its expansion."""
     tau = jnp.exp(log_tau)
     low, high = mu - tau, mu + tau
-    inside = norm.cdf(high) - norm.cdf(low)
-    first = norm.pdf(low) - norm.pdf(high)
-    second = inside + low * norm.pdf(low) - high * norm.pdf(high)
-    mean = (first - mu * inside) / tau + norm.cdf(-high) - norm.cdf(low)
-    square = (second - 2.0 * mu * first + mu**2 * inside) / tau**2 + norm.cdf(-high) + norm.cdf(low)
-    return mean, square
+    below, up_to, above = norm.cdf(jnp.stack([low, high, -high]))
+    at_low, at_high = norm.pdf(jnp.stack([low, high]))
+    inside = up_to - below
+    first = at_low - at_high
+    second = inside + low * at_low - high * at_high
+    mean = (first - mu * inside) / tau + above - below
+    square = (second - 2.0 * mu * first + mu**2 * inside) / tau**2 + above + below
+    return mean, square, inside
 
 
 def law(mean, square, linear) -> ClipLaw:
@@ -82,9 +90,9 @@ def _solve(mean, square):
 
     def centre(_, state):
         log_tau, mu = state
-        tau = jnp.exp(log_tau)
-        slope = (norm.cdf(mu + tau) - norm.cdf(mu - tau)) / tau  # -d mean/d mu
-        off = clipped_moments(mu, log_tau)[0] - mean
+        found, _, inside = _moments(mu, log_tau)
+        slope = inside / jnp.exp(log_tau)  # -d mean/d mu
+        off = found - mean
         return log_tau, jnp.clip(mu + jnp.clip(off / jnp.maximum(slope, 1e-3), -1.0, 1.0), -6.0, 6.0)
 
     def narrow(_, state):
@@ -107,10 +115,10 @@ def _with_slopes(mu, log_tau):
         return _coefficients(mu, log_tau), clipped_moments(mu, log_tau)
 
     def along(by_mu, by_tau):
-        return jax.jvp(everything, (mu, log_tau), (by_mu, by_tau))[1]
+        return jax.jvp(everything, (mu, log_tau), (by_mu, by_tau))
 
-    coefficients = _coefficients(mu, log_tau)
-    of_both, ((a, b), (c, d)) = jax.vmap(along)(jnp.stack([one, zero]), jnp.stack([zero, one]))
+    directions = jnp.stack([one, zero]), jnp.stack([zero, one])
+    (coefficients, _), (of_both, ((a, b), (c, d))) = jax.vmap(along, out_axes=(None, 0))(*directions)
     determinant = a * d - b * c
     determinant = jnp.where(jnp.abs(determinant) < 1e-4, -1e-4, determinant)  # it is negative
 
@@ -134,7 +142,8 @@ def _coefficients(mu, log_tau):
 
     start = jnp.zeros_like(ends), jnp.ones_like(ends)
     rows = jax.lax.scan(climb, start, jnp.arange(TERMS - 1.0))[1]
-    first = (norm.cdf(ends[1]) - norm.cdf(ends[0])) / tau
+    below = norm.cdf(ends)
+    first = (below[1] - below[0]) / tau
     return jnp.concatenate([first[None], rows]).T
 
 

@@ -62,9 +62,18 @@ def raw_estimates(theta, linear):
 
     linear: (p,) bool, columns that no clip touches.
     """
-    products, squares, means = _split(theta, len(linear))
-    found = clipped_normal.law(means, squares, jnp.asarray(linear))
-    i, j = _pairs(len(linear))
+    return _raw_estimates(theta, _law(theta, linear))
+
+
+def _law(theta, linear) -> clipped_normal.ClipLaw:
+    _, squares, means = _split(theta, len(linear))
+    return clipped_normal.law(means, squares, jnp.asarray(linear))
+
+
+def _raw_estimates(theta, found: clipped_normal.ClipLaw):
+    p = len(found.mean)
+    products, _, _ = _split(theta, p)
+    i, j = _pairs(p)
     first, second = found.coefficients[i], found.coefficients[j]
     pairs = clipped_normal.correlation_of(products - found.mean[i] * found.mean[j], first, second)
     return pairs, found.log_sd, _jacobian(found, pairs)
@@ -92,10 +101,11 @@ def estimates(theta, linear, num_records: int, noise, noise_variance) -> Correla
     """Everything that queries need. noise: scale of the noise of each number of theta; its variance at scale 1."""
     p = len(linear)
     theta = jax.lax.stop_gradient(theta)
-    pairs, log_sd, jacobian = raw_estimates(theta, linear)
+    law = _law(theta, linear)
+    pairs, log_sd, jacobian = _raw_estimates(theta, law)
     noise_sd = jnp.sqrt(noise_variance * ((jacobian**2) @ (noise**2)))[: len(pairs)]
     matrix = _positive(_symmetric(pairs, p), jax.lax.stop_gradient(jnp.sqrt(jnp.mean(noise_sd**2))))
-    sampling = _sampling_covariance(theta, matrix, linear) / num_records
+    sampling = _sampling_covariance(law, matrix, linear) / num_records
     return Correlations(
         matrix=matrix,
         log_sd=log_sd,
@@ -122,11 +132,9 @@ def _positive(matrix, noise_sd):
     return raised / (scale[:, None] * scale[None, :])
 
 
-def _sampling_covariance(theta, matrix, linear):
+def _sampling_covariance(found: clipped_normal.ClipLaw, matrix, linear):
     """Covariance (D, D) of one record's products and values, by draws of normal columns with these correlations."""
     p = len(linear)
-    _, squares, means = _split(theta, p)
-    found = clipped_normal.law(means, squares, jnp.asarray(linear))
     root = jnp.linalg.cholesky(matrix)
     normal = jax.random.normal(jax.random.key(PUBLIC_SEED), (DRAWS, p), root.dtype) @ root.T
     clipped = jnp.clip((normal - found.mu[None]) / jnp.exp(found.log_tau)[None], -1.0, 1.0)

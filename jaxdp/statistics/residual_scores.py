@@ -144,15 +144,16 @@ def scores(noisy: Noisy, x, y, given, correlation: bool) -> Scores:
         most = FAR * jnp.sqrt((var_y + CLEAR * noisy.sd_of(b)) / var_x)
         far = (-most, most)
     coefficients, spread = jnp.stack(form), jnp.stack(spreads)
-    tilt = _tilt(a, b, coefficients, spread)
+    edges = Edges.of(a, b)
+    tilt = _tilt(edges, coefficients, spread)
     rest = spread - tilt * coefficients
-    (low, high), (least, most) = extremes(a, b, coefficients), extremes(a, b, rest)
-    bias, variance = _products(noisy, inside, fit, a, b, coefficients)
-    of_spread = _products(noisy, inside, fit, a, b, spread)
+    (low, high), (least, most) = edges.extremes(coefficients), edges.extremes(rest)
+    joint = _joint(noisy, inside, a, b)
+    (bias, variance), of_spread = (_products(joint, fit, one) for one in (coefficients, spread))
     wide = jnp.maximum(most - least, 1e-6 * jnp.max(spread))  # nothing is left where y is a multiple of x
     parts = coefficients / (high - low), SPREAD * rest / wide
-    ends = [extremes(a, b, parts[0] + parts[1]), extremes(a, b, parts[0] - parts[1])]
-    moved = jnp.maximum(*(upper - lower for lower, upper in ends))
+    lower, upper = jax.vmap(edges.extremes)(jnp.stack([parts[0] + parts[1], parts[0] - parts[1]]))
+    moved = jnp.max(upper - lower)
     return Scores(
         a=a,
         b=b,
@@ -195,49 +196,59 @@ def _clear(variance, noisy: Noisy, a):
     return jnp.maximum(variance, jnp.maximum(least, 1e-12)), variance < SEEN * least, variance < SURE * least
 
 
-def extremes(a, b, form):
-    """Smallest and largest value of the form at (u, v) = (a'W, b'W) for w in the box [-1, 1]^p; 0 counted in."""
-    found = _form(form, *_places(a, b, form).T)
-    far = jnp.abs(jnp.stack([a[0], b[0]])) + jnp.stack([jnp.sum(jnp.abs(side[1:])) for side in (a, b)])
-    slack = SLACK * jnp.sum(jnp.abs(form) * jnp.stack([far[0] ** 2, far[0] * far[1], far[1] ** 2]))
-    return jnp.min(found) - slack, jnp.max(found) + slack
+@frozen_pytree
+class Edges:
+    """The edges of the zonogon of (u, v) = (a'W, b'W), w in the box [-1, 1]^p: its generators by their angles.
+
+    Edges run there and back, and serve every form of (u, v). starts, steps: (2 p, 2). far: bounds of |u| and |v|.
+    """
+
+    starts: Any
+    steps: Any
+    far: Any
+
+    @classmethod
+    def of(cls, a, b) -> Edges:
+        """a, b: (p + 1,), the constant first."""
+        centre = jnp.stack([a[0], b[0]])
+        sides = jnp.stack([a[1:], b[1:]], axis=1)
+        up = (sides[:, 1] > 0.0) | ((sides[:, 1] == 0.0) & (sides[:, 0] > 0.0))
+        sides = jnp.where(up[:, None], sides, -sides)
+        sides = sides[jnp.argsort(jnp.arctan2(sides[:, 1], sides[:, 0]))]
+        offsets = jnp.cumsum(2.0 * sides, axis=0) - 2.0 * sides - jnp.sum(sides, axis=0)[None]
+        starts = jnp.concatenate([centre[None] + offsets, centre[None] - offsets])
+        far = jnp.abs(jnp.stack([a[0], b[0]])) + jnp.stack([jnp.sum(jnp.abs(side[1:])) for side in (a, b)])
+        return cls(starts=starts, steps=jnp.concatenate([2.0 * sides, -2.0 * sides]), far=far)
+
+    def places(self, form):
+        """0 and points (u, v), among them those of the smallest and largest form.
+
+        On an edge the form is a parabola; inside of the zonogon it has no extremum but 0 at the origin.
+        """
+        starts, steps = self.starts, self.steps
+        curved, begin, end = (_form(form, *points.T) for points in (steps, starts, starts + steps))
+        slope = end - begin - curved
+        top = jnp.clip(jnp.where(curved == 0.0, 0.0, -0.5 * slope / jnp.where(curved == 0.0, 1.0, curved)), 0.0, 1.0)
+        return jnp.concatenate([starts, starts + steps, starts + top[:, None] * steps, jnp.zeros((1, 2))])
+
+    def extremes(self, form):
+        """Smallest and largest value of the form over the zonogon; 0 counted in."""
+        found, far = _form(form, *self.places(form).T), self.far
+        slack = SLACK * jnp.sum(jnp.abs(form) * jnp.stack([far[0] ** 2, far[0] * far[1], far[1] ** 2]))
+        return jnp.min(found) - slack, jnp.max(found) + slack
 
 
-def _tilt(a, b, form, spread):
+def _tilt(edges: Edges, form, spread):
     """How far the spread moves per unit of the form from where the form is smallest to where it is largest."""
-    places = _places(a, b, form)
+    places = edges.places(form)
     values = _form(form, *places.T)
     low, high = (places[find(values)] for find in (jnp.argmin, jnp.argmax))
     moved = _form(form, *high) - _form(form, *low)
     return (_form(spread, *high) - _form(spread, *low)) / jnp.maximum(moved, 1e-12)
 
 
-def _places(a, b, form):
-    """0 and points (u, v) = (a'W, b'W), w in the box [-1, 1]^p, among them those of the smallest and largest form.
-
-    (u, v) runs over a zonogon: its edges are its generators in the order of their angles, there and back. On an edge
-    the form is a parabola; inside it has no extremum but 0 at the origin.
-    """
-    centre = jnp.stack([a[0], b[0]])
-    sides = jnp.stack([a[1:], b[1:]], axis=1)
-    up = (sides[:, 1] > 0.0) | ((sides[:, 1] == 0.0) & (sides[:, 0] > 0.0))
-    sides = jnp.where(up[:, None], sides, -sides)
-    sides = sides[jnp.argsort(jnp.arctan2(sides[:, 1], sides[:, 0]))]
-    offsets = jnp.cumsum(2.0 * sides, axis=0) - 2.0 * sides - jnp.sum(sides, axis=0)[None]
-    starts = jnp.concatenate([centre[None] + offsets, centre[None] - offsets])
-    steps = jnp.concatenate([2.0 * sides, -2.0 * sides])
-
-    curved, begin, end = (_form(form, *points.T) for points in (steps, starts, starts + steps))
-    slope = end - begin - curved
-    top = jnp.clip(jnp.where(curved == 0.0, 0.0, -0.5 * slope / jnp.where(curved == 0.0, 1.0, curved)), 0.0, 1.0)
-    return jnp.concatenate([starts, starts + steps, starts + top[:, None] * steps, jnp.zeros((1, 2))])
-
-
-def _products(noisy: Noisy, inside, fit, a, b, form):
-    """Mean and variance of what the noises of both fits make together of the mean score.
-
-    With r = N a and s = N b on the columns inside, the mean score moves by q_xy r'F s + q_xx r'F r + q_yy s'F s.
-    """
+def _joint(noisy: Noisy, inside, a, b):
+    """The covariance of r = N a and s = N b, the noises of both fits on the columns inside, (2 (p + 1), 2 (p + 1))."""
     mask = inside.astype(a.dtype)
     squares = noisy.variance_per_scale * noisy.scales**2
 
@@ -246,7 +257,14 @@ def _products(noisy: Noisy, inside, fit, a, b, form):
         shared = jnp.diag(squares @ (first * second) - jnp.diagonal(crossed))
         return (shared + crossed) * jnp.outer(mask, mask)
 
+    return jnp.block([[covariance(a, a), covariance(a, b)], [covariance(b, a), covariance(b, b)]])
+
+
+def _products(joint, fit, form):
+    """Mean and variance of what the noises of both fits make together of the mean score.
+
+    It moves by q_xy r'F s + q_xx r'F r + q_yy s'F s. joint: `_joint`.
+    """
     q_xx, q_xy, q_yy = form
-    joint = jnp.block([[covariance(a, a), covariance(a, b)], [covariance(b, a), covariance(b, b)]])
     moved = jnp.block([[q_xx * fit, 0.5 * q_xy * fit], [0.5 * q_xy * fit, q_yy * fit]]) @ joint
     return jnp.trace(moved), 2.0 * jnp.trace(moved @ moved)

@@ -10,14 +10,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import sparse
 
 from jaxdp._base.bounded import bounded_jit
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 GRID = 2.0**17  # values in [-1, 1] are rounded to its multiples; products of two of them to 2^-34
 GRID_ERROR = 2.0**-15  # of second moments within cells, per record (docs/theory/sums.md#grid)
@@ -128,6 +130,8 @@ def _products(x: np.ndarray, y: np.ndarray, room: np.ndarray) -> np.ndarray:
 
 def _one_place_each(rows: int, num_cells: int) -> sparse.csc_array:
     """A matrix (K, rows) with one 1 in each column: times columns of values it adds them within cells in one pass."""
+    from scipy import sparse  # most tests never come here
+
     ends = np.arange(rows + 1, dtype=np.int32)
     return sparse.csc_array((np.ones(rows), np.zeros(rows, np.int32), ends), shape=(num_cells, rows))
 

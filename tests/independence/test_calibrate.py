@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled_programs import compiled
 from scipy import integrate, stats
 
 from jaxdp import null_laws
@@ -73,6 +74,24 @@ def test_finite_differences_match_the_gradient():
                 assert float(slope) == pytest.approx((up - down) / 2e-6, abs=1e-6)
 
 
+def test_laws_on_the_host_are_those_of_programs():
+    value, sd, scale, spread = np.random.default_rng(3).exponential(3.0, (4, 400)) * np.array(
+        [[1.0], [1.0], [0.3], [1]]
+    )
+    with jax.enable_x64(True), np.errstate(all="ignore"):
+        for law, numbers in (
+            (null_laws.normal, (value, sd)),
+            (null_laws.normal_plus_laplace, (value, sd, scale)),
+            (null_laws.widened_for_normal, (value, sd, scale, spread)),
+            (null_laws.widened_for_laplace, (value, sd, scale, spread)),
+        ):
+            with compiled() as asked:
+                on_host = law(*numbers, xp=np)
+            assert asked == []
+            assert on_host.dtype == np.float64
+            np.testing.assert_allclose(on_host, law(*map(jnp.asarray, numbers)), rtol=1e-9, atol=1e-15)
+
+
 def test_mills_ratio():
     with jax.enable_x64(True):
         w = np.array([0.0, 1.0, 3.99, 4.01, 10.0, 200.0])
@@ -89,6 +108,8 @@ def test_adjustments_against_scipy_and_by_hand():
     np.testing.assert_allclose(
         null_laws.benjamini_hochberg(p), stats.false_discovery_control(p.astype(float)), rtol=1e-5
     )
+    in_jax = jax.jit(null_laws.benjamini_hochberg)(jnp.array([*p, 0.04]))  # NumPy arrays stay on the host
+    np.testing.assert_allclose(in_jax, null_laws.benjamini_hochberg(np.array([*p, np.float32(0.04)])), rtol=1e-6)
     np.testing.assert_allclose(null_laws.holm(p), [0.005, 0.12, 0.12, 0.4, 0.8], rtol=1e-5)
     assert float(null_laws.bonferroni(p)) == pytest.approx(0.005)
 

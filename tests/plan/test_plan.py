@@ -191,6 +191,105 @@ def test_the_normal_table_and_the_vote():
 
 
 @pytest.mark.full
+<<<<<<< HEAD
+=======
+def test_the_comparison_lists_what_fits_best_first(monkeypatch):
+    schema = Schema.from_dict(SCHEMA)
+    rows = plan.compare(
+        plan.Setting.of_schema(schema, "dose", "response", ["age"]),
+        epsilon=1.0,
+        effect=0.25,
+        power=0.8,
+        methods=["test-of-tests", "partition-gcm", "margin-adaptive", "conditional-kendall", "private-gcm"],
+    )
+    found = [row.n for row in rows if not row.reason]
+    assert found == sorted(found)
+    assert {"partition-gcm", "conditional-kendall"} <= {row.method for row in rows}
+    assert all(row.cost_of_privacy > 1.0 for row in rows if not row.reason)
+    monkeypatch.setattr(sys.modules["jaxdp.plan.compare"], "SIMULATED_ROW", 20)  # from here on, names alone are asked
+    tables = plan.compare(plan.Setting.of_schema(schema, "smoker", "town"), n=500, effect=0.3, epsilon=1.0)
+    assert {"noisy-table", "projected-chi2"} <= {row.method for row in tables}
+    assert not {"margin-adaptive", "conditional-kendall"} & {row.method for row in tables}
+    lines = plan.Setting(scaled=True, z=())
+    left_out = [row for row in plan.compare(lines, n=500, effect=0.3, epsilon=1.0) if row.reason]
+    assert {row.method for row in left_out if "by name" in row.reason} == {
+        "micr-laplace",
+        "mice-laplace",
+        "micr-geometric",
+    }
+    weak = plan.compare(plan.Setting(), n=40, epsilon=0.1, power=0.99, methods=["private-gcm-paper"])
+    assert weak[0].reason
+    assert weak[0].effect is None
+
+
+def test_a_test_that_rejects_without_the_effect_is_listed_with_this_reason():
+    bent = plan.Setting(scaled=True)  # it removes what is linear in Z alone
+    (lost,) = plan.compare(bent, n=3000, epsilon=1.0, power=0.8, methods=["winsorised-partial-correlation"])
+    assert cli_plan.LEVEL_LOST in lost.reason
+    assert lost.effect is None
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ValueError, match="method must be one of"):
+        plan.required_n("nonsense", epsilon=1.0, effect=0.1)
+    with pytest.raises(ValueError, match="effect must be"):
+        plan.required_n("partition-gcm", epsilon=1.0, effect=0.0)
+    with pytest.raises(ValueError, match="power must be"):
+        plan.required_n("partition-gcm", epsilon=1.0, effect=0.1, power=1.0)
+    with pytest.raises(ValueError, match="does not fit"):
+        plan.power("margin-adaptive", n=100, epsilon=1.0, effect=0.1, setting=plan.Setting())
+    with pytest.raises(ValueError, match="needs more than"):
+        plan.required_n("private-gcm-paper", epsilon=0.01, effect=0.001)
+    with pytest.raises(ValueError, match="at least 450"):
+        plan.power("test-of-tests", n=100, epsilon=1.0, effect=0.1)
+    with pytest.raises(ValueError, match="give three of"):
+        plan.answer("partition-gcm", n=100, effect=0.1)
+    two = plan.Setting(scaled=True, z=(Column(), Column()), accept_coarse_cells=True)
+    with pytest.raises(ValueError, match="no power formula"):
+        plan.power("partition-gcm", n=100, epsilon=1.0, effect=0.1, setting=two, engine="formula")
+
+
+def test_the_command_answers_and_writes_its_files(tmp_path, capsys):
+    out = tmp_path / "plan"
+    arguments = ["plan", "--method", "partition-gcm", "--epsilon", "1", "--effect", "0.4", "--power", "0.8"]
+    arguments += ["--replicates", "300"]
+    assert main([*arguments, "--out", str(out)]) == 0
+    content = json.loads((out / "plan.json").read_text())
+    assert (content["method"], content["found"]) == ("partition-gcm", "n")
+    assert abs(content["simulated"]["power"] - 0.8) <= 0.1
+    assert content["simulated"]["level"] <= 0.12
+    assert {"power.png", "report.html"} <= {path.name for path in out.iterdir()}
+    assert str(content["n"]) in capsys.readouterr().out
+
+
+SCALED_LINE = plan.Setting(scaled=True)
+
+
+@pytest.mark.full
+def test_a_search_takes_refused_numbers_of_records_for_powerless():
+    """The band refuses fewer than 100 records, where the search begins."""
+    found = plan.required_n("band-gcm", epsilon=8.0, effect=1.5, setting=SCALED_LINE, replicates=60)
+    assert found == pytest.approx(100, abs=3)
+    with pytest.raises(ValueError, match="at most 5"):
+        plan.power(
+            "contrast-gcm", n=1000, epsilon=1.0, effect=0.3, setting=plan.Setting(scaled=True, z=(Column(),) * 6)
+        )
+
+
+@pytest.mark.full
+def test_a_plan_says_what_it_finds_where_the_data_are_not_as_planned():
+    """Halved residuals under the same guess of their scale: the kernel is twice as wide against them."""
+    row = plan.Row("band-gcm", "n", 470, 1.0, 0.25, 0.8, None, "simulation")
+    found = {c.name: c for c in changes(row, SCALED_LINE, level=0.05, replicates=200, key=jax.random.key(1))}
+    assert set(found) == {"heavy tails", "half the residual scale", "means of three sds"}
+    assert found["half the residual scale"].power < 0.75 < found["heavy tails"].interval[1]
+    assert found["means of three sds"].interval[0] < found["means of three sds"].power
+    table = plan.Row("noisy-table", "n", 500, 1.0, 0.25, 0.8, None, "formula")
+    assert changes(table, plan.Setting.table(), level=0.05, replicates=200, key=jax.random.key(1)) == []
+
+
+@pytest.mark.full
+>>>>>>> fast
 def test_heavy_tails_have_the_planned_sd():
     draw = jax.jit(plan.Setting(z=(), scaled=True, tails=5.0, residual_sd=0.01).design(200_000, 0.0))
     x = np.asarray(draw(jax.random.key(0)).x) / 0.01

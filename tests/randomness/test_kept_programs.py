@@ -1,5 +1,6 @@
 """A command finds its programs without tracing them: the same answers, and only of the package's own code."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 from compiled_programs import compiled
 
+from jaxdp import catalogue
 from jaxdp._base import kept_programs, programs
 from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.kept_programs import _Kept
 from jaxdp._base.pytree import frozen_pytree
+from jaxdp.data.dataset import Column, Domain
 from jaxdp.noise import lattice
 
 COMMAND = "test t.csv --schema s.toml --x a --y b --given c --epsilon 5 --method partial-correlation --seed 3"
@@ -130,6 +133,33 @@ def test_a_caller_that_has_not_begun_keeps_nothing(folder, monkeypatch):
     monkeypatch.setattr(kept_programs, "_begun", [])
     np.testing.assert_array_equal(lattice._scaled(STEPS, -2), STEPS / 4)
     assert traced(folder) == []
+
+
+def test_the_next_process_chooses_the_same_test_without_the_others(folder, monkeypatch):
+    domain = Domain((Column(),), (Column(),), (Column(),))
+    first = [catalogue.default(domain), catalogue.default(domain, sees="linear"), catalogue.find("Pearson")]
+
+    def all_tests():
+        raise AssertionError("every test was imported")
+
+    monkeypatch.setattr(catalogue, "entries", all_tests)
+    assert [catalogue.default(domain), catalogue.default(domain, sees="linear"), catalogue.find("Pearson")] == first
+    assert catalogue.own_name("Pearson") == first[2].name
+    with pytest.raises(AssertionError, match="every test"):
+        catalogue.default(dataclasses.replace(domain, z=()))  # another question
+    monkeypatch.setattr(catalogue, "_points", lambda: ["a test of another package"])
+    with pytest.raises(AssertionError, match="every test"):
+        catalogue.default(domain)
+
+
+def test_a_text_that_was_damaged_is_found_anew(folder):
+    asked = ("asked", 1)
+    assert kept_programs.kept_text(asked, lambda: "one") == "one"
+    assert kept_programs.kept_text(asked, lambda: "two") == "one"
+    assert kept_programs.kept_text(("asked", 2), lambda: "two") == "two"
+    for path in folder.glob("*-text"):
+        path.write_text(path.read_text().replace("one", "own"))
+    assert kept_programs.kept_text(asked, lambda: "three") == "three"
 
 
 def test_the_command_gives_the_same_answer_by_kept_programs(tmp_path):

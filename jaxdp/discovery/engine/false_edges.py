@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 from scipy.special import erfc
-from scipy.stats import false_discovery_control
 
+from jaxdp import null_laws
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.engine.skeleton import Skeleton
 from jaxdp.discovery.graph import Decision
@@ -61,7 +61,7 @@ def p_values(values: np.ndarray, scale: float, budget: Budget, sampling: Samplin
 
 def adjusted(p_values: np.ndarray) -> np.ndarray:
     """Benjamini-Hochberg: the share of edges expected there by chance, were this edge the weakest that is kept."""
-    return false_discovery_control(np.asarray(p_values, float)) if len(p_values) else np.zeros(0)
+    return null_laws.benjamini_hochberg(np.asarray(p_values, float))
 
 
 def without_chance(search: Skeleton, decisions: Mapping[Pair, Decision], level: float) -> tuple[Skeleton, Answers]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from jaxdp.discovery.engine.skeleton import CIQuery
 from jaxdp.independence.continuous import moment_columns
@@ -55,14 +55,14 @@ class MomentScores:
         for k, (_, _, nodes) in enumerate(queries):
             given[k, [column for node in nodes for column in self._columns[node]]] = True
         value, p_value = self._asked(np.array(rows), given)
-        sizes = norm.isf(0.5 * np.clip(p_value, LEAST, 1.0))
+        sizes = -ndtri(0.5 * np.clip(p_value, LEAST, 1.0))
         best = np.zeros((len(queries), 2))
         for (k, _, _), r, z in zip(rows, value, sizes, strict=True):
             if z >= best[k, 1]:
                 best[k] = r, z
         counts = np.array([len(self._columns[i]) * len(self._columns[j]) for i, j, _ in queries])
         several = counts > 1
-        best[several, 1] = norm.isf(np.minimum(0.5, counts[several] * norm.sf(best[several, 1])))
+        best[several, 1] = -ndtri(np.minimum(0.5, counts[several] * ndtr(-best[several, 1])))
         return best
 
     def _asked(self, rows: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -24,10 +24,10 @@ WIDE_NOISE = 3.0  # times the sampling variance: the interval is twice as wide a
 DROWNED, WIDE = "spread hidden by noise", "wide bounds"
 
 
-def widened(value, variance, noise_sd, of_variance):
+def widened(value, variance, noise_sd, of_variance, *, xp: Any = jnp):
     """The sd for a variance with noise in it: to second order, but no further than `SURELY` sds of the noise."""
-    sd = null_laws.widened_for_normal(value, jnp.sqrt(variance), noise_sd, of_variance)
-    return jnp.sqrt(jnp.minimum(sd**2, variance + SURELY * jnp.sqrt(of_variance)))
+    sd = null_laws.widened_for_normal(value, xp.sqrt(variance), noise_sd, of_variance, xp=xp)
+    return xp.sqrt(xp.minimum(sd**2, variance + SURELY * xp.sqrt(of_variance)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -231,7 +231,7 @@ def test_no_record_passes_the_computed_range_and_some_reach_it(correlation):
         scores, rest = (np.asarray(one) for one in found.of(jnp.asarray(points)))
         together = [np.ptp(scores / float(found.range) + side * rest / float(found.widest)) for side in (1.0, -1.0)]
         assert 0.97 < max(together) <= 1.0  # one record moves both, in their units, by 1 in L1
-        low, high = (float(end) for end in residual_scores.extremes(found.a, found.b, found.form))
+        low, high = (float(end) for end in residual_scores.Edges.of(found.a, found.b).extremes(found.form))
         slack = 1e-4 * (high - low)
         assert low - slack <= scores.min()
         assert scores.max() <= high + slack

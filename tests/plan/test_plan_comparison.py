@@ -53,6 +53,13 @@ def test_the_comparison_lists_what_fits_best_first(monkeypatch):
     assert weak[0].effect is None
 
 
+def test_a_test_that_rejects_without_the_effect_is_listed_with_this_reason():
+    bent = plan.Setting(scaled=True)  # it removes what is linear in Z alone
+    (lost,) = plan.compare(bent, n=3000, epsilon=1.0, power=0.8, methods=["winsorised-partial-correlation"])
+    assert cli_plan.LEVEL_LOST in lost.reason
+    assert lost.effect is None
+
+
 def test_the_command_answers_and_writes_its_files(tmp_path, capsys):
     out = tmp_path / "plan"
     arguments = ["plan", "--method", "partition-gcm", "--epsilon", "1", "--effect", "0.4", "--power", "0.8"]

@@ -234,6 +234,25 @@ def test_the_spread_of_persons_is_that_of_their_mean_interactions():
     assert table.num_null == jaxdp.StratifiedTable(epsilon=1.0).num_null
 
 
+def test_ordered_levels_are_judged_by_their_midranks_where_these_vary_more(monkeypatch):
+    """X and Y of a person go up together in all rows: the rank correlation varies as of single rows, not the rest."""
+    monkeypatch.setattr(jaxdp.NoisyTableChi2, "ordered", True)
+    random = np.random.default_rng(2)
+    high = random.integers(0, 2, (2, 300, 1))
+    x, y = 2 * high + random.integers(0, 2, (2, 300, DRAWS))
+    cells = np.full((4, 4), 300 / 16.0)
+    scores = (np.arange(4) + 0.5) / 4 - 0.5
+    with jax.enable_x64(True):
+        stage = spread_stage(jaxdp.NoisyTableChi2(epsilon=1.0, levels=(4, 4)), cells)
+        rows = PersonRows(jaxdp.Data(x.astype(float), y.astype(float)))
+        found = float(core.exact_statistic(stage, jax.random.key(0), rows))
+        monkeypatch.setattr(jaxdp.NoisyTableChi2, "ordered", False)
+        whole = float(core.exact_statistic(stage, jax.random.key(0), rows))
+    own = np.mean(scores[x] * scores[y], axis=1) ** 2
+    np.testing.assert_allclose(found, np.sum(own) * (0.75 / np.mean(scores**2)) ** 2, rtol=1e-6)
+    assert found > 1.5 * whole
+
+
 @pytest.mark.parametrize("rare", [1.0, 0.5])
 def test_a_replaced_person_moves_the_spread_by_its_bound_and_no_more(rare):
     """A person whose rows all hold what nobody else holds, in all draws or in half of them."""

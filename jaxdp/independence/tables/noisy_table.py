@@ -53,6 +53,7 @@ class NoisyCounts(PrivateTest):
     averaged: bool = jax.tree.static(default=False)  # filled in for the stage that releases the mean table
 
     norm_of_default: ClassVar[Norm] = Norm.L1
+    ordered: ClassVar[bool] = False  # whether the rank correlation of the levels is a part of the p-value
     default_mechanism = Laplace
 
     def __post_init__(self):

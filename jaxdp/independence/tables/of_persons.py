@@ -1,7 +1,8 @@
 """Tables of persons with several rows: how much less than tables of single rows they vary, released beside them.
 
 Symbols: p, q = margins of a stratum of the released table, e_a = unit vector of a row's level, u_i = mean over draws of
-(e_a - p)(e_b - q)' of person i, G = sum |u_i|^2, D = G over what it is for single rows (docs/theory/persons.md#tables).
+(e_a - p)(e_b - q)' of person i, G = sum |u_i|^2, D = G over what it is for single rows (docs/theory/persons.md#tables);
+s, t = midranks of ordered levels, centred.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest, Relation, Sensitivity
 from jaxdp.data.person_rows import DRAWS, PersonRows
 from jaxdp.results import Release, bare
-from jaxdp.statistics.tables.noisy_table_statistics import TINY, shares
+from jaxdp.statistics.tables.noisy_table_statistics import TINY, midranks, shares
 
 SPREAD = 4.0  # |u|^2 <= |e_a - p|^2 |e_b - q|^2 <= 2 * 2: what one person adds to G, with any rows
 SHARE = 0.15  # of the budget of a table, for G
@@ -46,7 +47,8 @@ def on_table(stage: SpreadOfPersons, query: Any, released: Release) -> SpreadOfP
 class SpreadOfPersons(PrivateTest):
     """Second stage of a test of one noisy table: G of persons, by which the table is judged.
 
-    Statistic: G = sum over persons of |mean over draws of (e_a - p)(e_b - q)'|^2, given the released margins.
+    Statistic: G = sum over persons of |mean over draws of (e_a - p)(e_b - q)'|^2, given the released margins; of two
+    ordered columns the larger of this and the same of their midranks, by which the rank correlation varies.
     Sensitivity: 4, one person replaced with all rows (docs/theory/persons.md#tables). Privacy: that of the mechanism.
     P-value, effect: those of the table of m/D records: the table over D, with the noise of a cell over D.
 
@@ -77,7 +79,18 @@ class SpreadOfPersons(PrivateTest):
             return found + _inner(p[here], p[there], a[one], a[other]) * _inner(q[here], q[there], b[one], b[other])
 
         squares = jax.lax.fori_loop(0, count * count, add, jnp.zeros(a.shape[1], float)) / count**2
-        return jnp.sum(jnp.clip(squares, 0.0, SPREAD))
+        whole = jnp.sum(jnp.clip(squares, 0.0, SPREAD))
+        if not self.table.ordered:
+            return whole
+        s, t = midranks(p), midranks(q)
+        ranks = jnp.mean(s[stratum, a] * t[stratum, b], axis=0) ** 2
+        usual = self._of_single((1.0 - jnp.sum(p**2, axis=1)) * (1.0 - jnp.sum(q**2, axis=1)))
+        own = self._of_single(jnp.sum(p * s**2, axis=1) * jnp.sum(q * t**2, axis=1))
+        return jnp.maximum(whole, jnp.sum(jnp.clip(ranks * usual / jnp.maximum(own, TINY), 0.0, SPREAD)))
+
+    def _of_single(self, in_strata):
+        """The mean over the records of what this is in each stratum."""
+        return jnp.sum(shares(jnp.sum(self._counts(), axis=(1, 2))) * in_strata)
 
     def _margins(self):
         """p (strata, r) and q (strata, c)."""
@@ -101,8 +114,7 @@ class SpreadOfPersons(PrivateTest):
     def of_records(self, release):
         """The test of the table, and its release as of the m/D records that it varies as."""
         p, q = self._margins()
-        totals = shares(jnp.sum(self._counts(), axis=(1, 2)))
-        single = jnp.sum(totals * (1.0 - jnp.sum(p**2, axis=1)) * (1.0 - jnp.sum(q**2, axis=1)))
+        single = self._of_single((1.0 - jnp.sum(p**2, axis=1)) * (1.0 - jnp.sum(q**2, axis=1)))
         guard = self.mechanism_in_force().scale(release.sensitivity)
         part = (release.value + guard) / (release.num_records * jnp.maximum(single, TINY))
         part = jnp.clip(part, 1.0 / DRAWS, 1.0)

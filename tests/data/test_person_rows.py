@@ -236,7 +236,7 @@ def test_the_spread_of_persons_is_that_of_their_mean_interactions():
 
 def test_ordered_levels_are_judged_by_their_midranks_where_these_vary_more(monkeypatch):
     """X and Y of a person go up together in all rows: the rank correlation varies as of single rows, not the rest."""
-    monkeypatch.setattr(jaxdp.NoisyTableChi2, "ordered", True)
+    monkeypatch.setattr(jaxdp.NoisyTableChi2, "counts_ranks", lambda self: True)
     random = np.random.default_rng(2)
     high = random.integers(0, 2, (2, 300, 1))
     x, y = 2 * high + random.integers(0, 2, (2, 300, DRAWS))
@@ -246,7 +246,7 @@ def test_ordered_levels_are_judged_by_their_midranks_where_these_vary_more(monke
         stage = spread_stage(jaxdp.NoisyTableChi2(epsilon=1.0, levels=(4, 4)), cells)
         rows = PersonRows(jaxdp.Data(x.astype(float), y.astype(float)))
         found = float(core.exact_statistic(stage, jax.random.key(0), rows))
-        monkeypatch.setattr(jaxdp.NoisyTableChi2, "ordered", False)
+        monkeypatch.setattr(jaxdp.NoisyTableChi2, "counts_ranks", lambda self: False)
         whole = float(core.exact_statistic(stage, jax.random.key(0), rows))
     own = np.mean(scores[x] * scores[y], axis=1) ** 2
     np.testing.assert_allclose(found, np.sum(own) * (0.75 / np.mean(scores**2)) ** 2, rtol=1e-6)

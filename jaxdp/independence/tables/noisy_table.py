@@ -53,7 +53,6 @@ class NoisyCounts(PrivateTest):
     averaged: bool = jax.tree.static(default=False)  # filled in for the stage that releases the mean table
 
     norm_of_default: ClassVar[Norm] = Norm.L1
-    ordered: ClassVar[bool] = False  # whether the rank correlation of the levels is a part of the p-value
     default_mechanism = Laplace
 
     def __post_init__(self):
@@ -112,6 +111,10 @@ class NoisyCounts(PrivateTest):
         table = table.second if isinstance(table, core.Sequential) else table
         shown = shows_spread(table.mechanism_in_force(), table.shape, shapes.x.shape[0])
         return dataclasses.replace(self, by_person=shown)
+
+    def counts_ranks(self) -> bool:
+        """Whether the rank correlation of the levels is a part of the p-value."""
+        return False
 
     def every_row(self, shapes):
         return bool(self.of_persons(shapes).by_person)

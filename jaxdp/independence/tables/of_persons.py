@@ -80,7 +80,7 @@ class SpreadOfPersons(PrivateTest):
 
         squares = jax.lax.fori_loop(0, count * count, add, jnp.zeros(a.shape[1], float)) / count**2
         whole = jnp.sum(jnp.clip(squares, 0.0, SPREAD))
-        if not self.table.ordered:
+        if not self.table.counts_ranks():
             return whole
         s, t = midranks(p), midranks(q)
         ranks = jnp.mean(s[stratum, a] * t[stratum, b], axis=0) ** 2

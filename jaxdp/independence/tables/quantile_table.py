@@ -274,6 +274,9 @@ class QuantileTable(NoisyCounts):
         test, release = self.judged(shapes, release)
         return None if test.ordered else cramers_v.detectable(*test._released(release))
 
+    def counts_ranks(self):
+        return self.ordered
+
     def _with_null(self, key, release) -> tuple[jax.Array, RankCorrelation | None]:
         """The statistics (k, 1 + num_null) of the release, first, and of the null tables; its rank correlation.
 

@@ -268,6 +268,22 @@ def test_a_replaced_person_moves_the_spread_by_its_bound_and_no_more(rare):
     np.testing.assert_allclose(after - before, 4.0 * rare**2, rtol=1e-6)
 
 
+def test_a_replaced_person_moves_the_spread_of_midranks_by_its_bound_and_no_more(monkeypatch):
+    """Beside rare levels a square of midranks would be 4.9 times what the usual square is scaled to, were it not cut."""
+    monkeypatch.setattr(jaxdp.NoisyTableChi2, "counts_ranks", lambda self: True)
+    margin = np.array([0.33, 0.33, 0.33, 0.01])
+    with jax.enable_x64(True):
+        stage = spread_stage(jaxdp.NoisyTableChi2(epsilon=1.0, levels=(4, 4)), 1e6 * np.outer(margin, margin))
+
+        def found(last):
+            values = np.ones((9, DRAWS))
+            values[:5] = 3.0  # the midranks decide: the rest of the records makes both sums alike
+            values[5] = last
+            return float(stage.statistic_of_persons(None, PersonRows(jaxdp.Data(values, values))))
+
+        assert 0.99 * 4.0 <= found(3.0) - found(1.0) <= float(stage.sensitivity(9).bound)
+
+
 BY_PERSON = ("band-gcm", "noisy-table", "projected-chi2", "stratified-table", "quantile-table")
 
 

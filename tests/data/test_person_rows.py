@@ -269,7 +269,7 @@ def test_a_replaced_person_moves_the_spread_by_its_bound_and_no_more(rare):
 
 
 def test_a_replaced_person_moves_the_spread_of_midranks_by_its_bound_and_no_more(monkeypatch):
-    """Beside rare levels a square of midranks would be 4.9 times what the usual square is scaled to, were it not cut."""
+    """Beside rare levels a square of midranks would be 4.9, in units in which no other square is above 4."""
     monkeypatch.setattr(jaxdp.NoisyTableChi2, "counts_ranks", lambda self: True)
     margin = np.array([0.33, 0.33, 0.33, 0.01])
     with jax.enable_x64(True):

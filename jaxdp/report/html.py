@@ -81,7 +81,8 @@ table { border-collapse: collapse; margin: .6rem 0; font-size: .85rem; display: 
 td { white-space: nowrap; } td:only-of-type { white-space: normal; }
 td, th { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #e6e8eb; vertical-align: top; }
 th { font-weight: 600; }
-@media (max-width: 30rem) { body { font-size: 16px; margin: 1rem auto; } h1 { font-size: 1.35rem; } }
+@media (max-width: 30rem) { body { font-size: 16px; margin: 1rem auto; } h1 { font-size: 1.35rem; }
+  table { font-size: .72rem; } td, th { padding-right: .5rem; } }
 @media print { body { max-width: none; font-size: 11pt; margin: 0; } h2 { break-before: auto; }
   h3, figure { break-inside: avoid; break-after: avoid; } summary { display: none; }
   .wide { width: 100%; left: 0; transform: none; } .wide img { max-width: 100%; max-height: 22cm; }

@@ -284,6 +284,12 @@ def _points() -> metadata.EntryPoints:
     return metadata.entry_points(group=GROUP)
 
 
+def look_again() -> None:
+    """Forgets which tests there are, in a process in which a package of tests has been installed or removed since."""
+    for known in (_points, entries):
+        known.cache_clear()
+
+
 def _settled(choose: Callable[..., Entry], *asked: Any) -> Entry:
     """choose(*asked); a command keeps where the class stands, so that the next one imports no other test.
 

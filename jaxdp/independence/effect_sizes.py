@@ -37,7 +37,7 @@ def noise_quantiles(mechanism, sensitivity):
     return -jnp.sqrt(0.5) * sd * jnp.sign(away) * jnp.log1p(-2.0 * jnp.abs(away))
 
 
-def inverted(p_value, null_p_value, estimate, limits, miss=MISS, rejected=0.0):
+def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
     """The effects that a two-sided test does not reject at level `miss`, (low, high); NaN where that is all or none.
 
     p_value: effect -> p-value, largest at the estimate. null_p_value: that of effect 0, as the test gives it: 0 lies in
@@ -56,7 +56,7 @@ def inverted(p_value, null_p_value, estimate, limits, miss=MISS, rejected=0.0):
         return jnp.where(held, middle, inside), jnp.where(held, outside, middle)
 
     inside = jnp.where(kept & beyond, 0.0, estimate[None])
-    found, _ = jax.lax.fori_loop(0, HALVINGS, halve, (inside, jnp.where(~kept & beyond, rejected, limits)))
+    found, _ = jax.lax.fori_loop(0, HALVINGS, halve, (inside, jnp.where(~kept & beyond, 0.0, limits)))
     low, high = jnp.where((jnp.stack(at_limits) >= miss) & (kept | ~beyond), limits, found)
     nothing = (high - low >= EVERYTHING * (limits[1] - limits[0])) | (at_estimate < miss)
     return jnp.where(nothing, jnp.nan, low), jnp.where(nothing, jnp.nan, high)

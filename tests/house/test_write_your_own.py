@@ -133,12 +133,12 @@ def test_an_installed_distribution_joins_by_its_entry_point(folder):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somebody-tests\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[jaxdp.tests]\ncell-signs = cell_signs:CellSigns\n")
-    catalogue.entries.cache_clear()
+    catalogue.look_again()
     try:
         assert catalogue.find("cell-signs").cls.__name__ == "CellSigns"
         assert main(["bench", "--method", "cell-signs", "--n", "60", "--replicates", "32", "--out", "out/b"]) == 0
     finally:
-        catalogue.entries.cache_clear()
+        catalogue.look_again()
     shutil.rmtree(info)
     importlib.invalidate_caches()
     with pytest.raises(ValueError, match="no test called 'cell-signs'"):

@@ -127,13 +127,13 @@ def test_entry_points_of_other_packages_join(monkeypatch):
             raise ImportError("somebody else's mistake")
 
     monkeypatch.setattr(catalogue.metadata, "entry_points", lambda group: [Point(), Broken()])
-    catalogue.entries.cache_clear()
+    catalogue.look_again()
     try:
         assert catalogue.find("mine").cls is Mine
         assert catalogue.find("partition-gcm").cls is jaxdp.PartitionGCM
     finally:
         monkeypatch.undo()
-        catalogue.entries.cache_clear()
+        catalogue.look_again()
 
 
 def test_methods_lists_every_test_and_search(capsys):

@@ -59,13 +59,13 @@ def test_no_two_tests_claim_one_name(monkeypatch):
         spec = TestSpec(name="greedy", summary="claims what is taken", known_as=(name,))
         greedy = jaxdp.private_test(type("Greedy", (jaxdp.PartitionGCM,), {"spec": spec}))
         monkeypatch.setattr(catalogue, "_declared", lambda greedy=greedy: [greedy])
-        catalogue.entries.cache_clear()
+        catalogue.look_again()
         try:
             with pytest.raises(ValueError, match=f"both answer to '{name}'"):
                 catalogue.entries()
         finally:
             monkeypatch.undo()
-            catalogue.entries.cache_clear()
+            catalogue.look_again()
 
 
 def test_a_published_form_claims_no_name():

@@ -77,8 +77,8 @@ class PoissonRegression(RegressionTest):
     columns, sqrt(2) (p + 1/4) in L2; scores, information and squares 1 each, in units of how far a record moves them,
     which is computed from what was released (docs/theory/poisson_regression.md#sensitivity).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
-    P-value: of slope 0, by the score of x with the others fitted; all noise counted; the least of slopes from 0 to the
-    estimate, so that it is below 0.05 exactly where the interval leaves out 0. It assumes that the log mean is
+    P-value: of slope 0, by the score of x with the others fitted; all noise counted; below 0.05
+    exactly where the interval leaves out 0. It assumes that the log mean is
     linear, in columns clipped at their public bounds, and nothing of the variance. 1 where noise hides the information
     about x.
     effect: slope of x in the log mean, with an interval of 95 %: the slopes whose p-value, by the same law, is at least

@@ -46,7 +46,6 @@ LIKELY = 1.5  # times `CLEAR` that the information can be: below it the noise wo
 CLIPPED_VARIANCE = 0.25  # of a column clipped at `CLIP` sds, about
 ENDLESS = 0.99  # of the family's limit: an interval that reaches it has no end
 FAR = 8.0  # sds of the estimate within which the ends of an interval are sought
-ON_THE_WAY = 8  # slopes from 0 to the estimate, of which the least p-value is that of 0 (#p-value)
 MAX_COVARIATES = 10
 FAR_BOUNDS = 6.0  # sds of X from its middle, beyond which its bounds leave room for a far tail
 LITTLE, UNEVEN, TAIL = "too little information", "uneven columns", "room for a far tail"
@@ -460,20 +459,15 @@ class Law:
     def effect(self):
         """(p-value, estimate, interval), all from the pivot; 1 where noise hides all, NaN where there is no end to it.
 
-        The p-value is the least of slopes from 0 to the estimate: what a pivot counts for the model grows with the
-        distance from the start, and a slope that is rejected rejects those beyond it (#p-value).
+        The p-value is that of slope 0 and of no slope nearer the estimate, which counts less for the model (#p-value).
         """
-        estimate = self.sums.slope
-        slopes = estimate * (np.arange(ON_THE_WAY) / ON_THE_WAY)
-        p_values = jax.vmap(self.p_value)(slopes)
-        p_value, rejected = jnp.min(p_values), slopes[jnp.argmin(p_values)]
+        estimate, p_value = self.sums.slope, self.p_value(0.0)
         _, sd, noise, information = self.sums.pivot(estimate)
         reach = FAR * jnp.sqrt(sd**2 + self.sums.variance_per_scale * jnp.sum(noise**2)) / information
         limit = self.sums.start.family.limit
         lowest = jnp.minimum(jnp.maximum(estimate - reach, -limit), 0.0)
         highest = jnp.maximum(jnp.minimum(estimate + reach, limit), 0.0)
-        ends = lowest, highest
-        low, high = effect_sizes.inverted(self.p_value, p_value, estimate, ends, rejected=rejected)
+        low, high = effect_sizes.inverted(self.p_value, p_value, estimate, (lowest, highest))
         hidden = self.unknown | self.sums.uneven | self.sums.start.steep
         hidden = hidden | (low < -ENDLESS * limit) | (high > ENDLESS * limit)
         told = [jnp.where(hidden, jnp.nan, end) for end in (low, high)]

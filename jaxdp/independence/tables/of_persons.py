@@ -60,6 +60,7 @@ class SpreadOfPersons(PrivateTest):
 
     method: ClassVar[str] = "SpreadOfPersons"
     averages_rows: ClassVar[bool] = True
+    uses_z: ClassVar[bool] = True  # where its table does, whose own word was asked before
     gradient_free = null_laws.RANK
 
     def statistic(self, key, data):

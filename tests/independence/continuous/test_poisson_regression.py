@@ -225,22 +225,6 @@ def test_what_weights_may_do_to_a_bent_log_mean_widens_by_the_slope_and_never_at
     assert sds[0.3][0] > 1.03 * sds[0.3][1], "less where weights reach farther"
 
 
-def test_the_p_value_is_the_least_of_slopes_on_the_way_from_zero():
-    """Of a steep slope most of what the pivot of 0 counts is how far the constant is from the start."""
-    with jax.enable_x64(True):
-        start = jax.tree.map(jnp.asarray, poisson_examples.known(slope=0.7, shift=0.7))
-        row = 1e4 * POISSON.information(start)[-1] / start.units[1] * start._row_weights
-        squares = 1e4 * start.dispersion * POISSON.information(start)[-1, -1] / start.unit_of_squares
-        sums = Sums.of(start, jnp.zeros(3), row, (1e-6,) * 3, 1.0, 10_000, squares=squares)
-        law = regression_test.Law(sums, Gaussian(1.0))
-        p_value, estimate, (low, high) = law.effect()
-        alone, *others = [float(law.p_value(share * estimate)) for share in np.linspace(0.0, 0.9, 10)]
-    assert float(estimate) == pytest.approx(0.7, abs=1e-6)
-    assert 0.0 < float(p_value) < 0.1 * alone
-    assert float(p_value) < 10.0 * min(others), "the slopes tried are few"
-    assert 0.0 < float(low) < float(estimate) < float(high)
-
-
 @pytest.mark.parametrize(
     ("x", "y", "z", "told"),
     [

@@ -358,6 +358,19 @@ def test_the_second_moment_is_released_where_public_numbers_promise_a_gain(test,
     assert test.every_row(data.shapes) == (every or z is not None)
 
 
+def test_all_rows_of_persons_are_asked_about_given_levels():
+    rng = np.random.default_rng(4)
+    person = np.repeat(np.arange(1500), 3)
+    table = {"who": person.astype(str), **{name: np.array(list("pqr"))[rng.integers(0, 3, 4500)] for name in "abz"}}
+    columns = {name: {"kind": "categorical", "levels": list("pqr")} for name in "abz"}
+    public = {"schema": {"unit": "who", "columns": columns}, "key": jax.random.key(1)}
+    answer = jaxdp.test(table, x="a", y="b", given=["z"], epsilon=4.0, rows="all", **public)
+    assert answer.method == "stratified-table"
+    assert answer.content["n"] == 1500
+    assert answer.p_value > 1e-3
+    assert float(answer.cost.epsilon) == pytest.approx(4.0)
+
+
 def test_where_noise_would_hide_the_spread_one_row_of_each_person_makes_the_table():
     rows, (_, x, y) = mixed_levels(200)
     rows = PersonRows(dataclasses.replace(rows.draws, z=None))

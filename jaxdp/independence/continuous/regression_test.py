@@ -206,7 +206,7 @@ class RegressionTest(PrivateTest):
 
     def _moments(self):
         whole = self.mechanism_in_force()
-        scores = self._scores(self.stage == MOMENTS)  # which follows private centres
+        scores = self._scores(self.stage == MOMENTS or self.centres is not None)  # released, or planned
         first = MomentMatrix(mechanism=whole.share(MOMENTS_SHARE), of=scores)
         return Sequential(first=first, second=scores, then=_with_start)
 

@@ -106,9 +106,8 @@ class MEstimator(RegressionTest):
     which is computed from what was released and from the loss, and at which scores are cut whatever function the loss
     is (docs/theory/m_estimator.md#sensitivity).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
-    P-value: of slope 0, by the score of x with the others fitted; all noise counted; below 0.05
-    exactly where the interval leaves out 0. 1 where noise hides the
-    information about x.
+    P-value: of slope 0, by the score of x with the others fitted; all noise counted; below 0.05 exactly where
+    the interval leaves out 0. 1 where noise hides the information about x.
     effect: slope of x in t, with an interval of 95 %: the slopes whose p-value, by the same law, is at least 0.05; NaN
     where noise hides the information, where there is no end to it, or where X is spread otherwise than its width
     supposes. In units of t per unit of x as given to the test; `jaxdp.test` gives the schema's units.

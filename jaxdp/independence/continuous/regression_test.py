@@ -149,7 +149,7 @@ class RegressionTest(PrivateTest):
         """What the noise is of the largest that leaves something to see."""
         test, num_records = self._with_layout(data), data.x.shape[0]
         private = test._centres_are_known(num_records)
-        ahead = dataclasses.replace(test, stage=MOMENTS if private else CENTRES, rounds=0)._moments()
+        ahead = dataclasses.replace(test, centres=0.0 if private else None, rounds=0)._moments()
         first, scores = ahead.first, ahead.second
         clear = _clear(scores, num_records)
         if math.isinf(clear):

@@ -64,7 +64,8 @@ class LogisticRegression(RegressionTest):
     computed from what was released (docs/theory/logistic_regression.md#sensitivity).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
     P-value: of slope 0, by the score of x with the others fitted; all noise counted; below 0.05 exactly where
-    the interval leaves out 0. It assumes the logistic model, in columns clipped at their public bounds. 1 where noise hides the information about x.
+    the interval leaves out 0. It assumes the logistic model, in columns clipped at their public bounds. 1 where
+    noise hides the information about x.
     effect: slope of x in the log odds of a yes, with an interval of 95 %: the slopes whose p-value, by the same law, is
     at least 0.05; NaN where noise hides the information, where there is no end to it, or where X is spread otherwise
     than its width supposes. In units of the data as given to the test; `jaxdp.test` gives the schema's units.

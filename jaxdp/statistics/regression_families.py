@@ -30,14 +30,18 @@ class Family:
 
     moments: Callable[..., Any]  # (slopes, shift): means of scores of normal columns, and their derivatives
 
-    def information(self, start):
-        """Means of z z' mu'(z'g0) for normal columns, (p, p)."""
-        return self.moments(start.slopes, start.shift)[1]
+    def prepared(self, start):
+        """The start with what many of the methods below need of it."""
+        return start
 
-    def away(self, start, slopes):
+    def model(self, start):
+        """(of the scores, z z' mu'(z'g0)): means of normal columns at the start, (p,) and (p, p)."""
+        return self.moments(start.slopes, start.shift)
+
+    def away(self, start, model, slopes):
         """Expected scores of one normal record at the start if these are the slopes, (p,), and their derivatives."""
         value, products = self.moments(slopes, start.shift)
-        return value - self.moments(start.slopes, start.shift)[0], products
+        return value - model[0], products
 
     def growth(self, slope):
         """Of the variance of X's score beyond the dispersion times its information, at this slope of X per sd."""

@@ -73,7 +73,7 @@ class Start:
 
     mean: m, (d,). root: L^-1, (d, d). slopes: g0, (p,), the constant first. clear: least variance of a direction of the
     columns, in sds of the noise in it. euclidean: whether N is a norm of L2, else of L1. reach: what R and C are
-    multiplied by.
+    multiplied by. known: what the family has prepared of the other fields, where they are used many times.
     """
 
     mean: Any
@@ -85,6 +85,7 @@ class Start:
     dispersion: Any = 1.0
     reach: Any = 1.0
     family: Any = jax.tree.static(default=LOGISTIC)
+    known: Any = None
 
     @classmethod
     def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC) -> Start:
@@ -157,12 +158,13 @@ class Start:
         square = jnp.sum(weighed**2, axis=1) if self.euclidean else jnp.sum(jnp.abs(weighed), axis=1) ** 2
         farthest = jnp.maximum(jnp.max(whitened**2, axis=1), self.radius**-2.0)
         kept = jnp.minimum(jnp.minimum(1.0, self.radius**2 / square), (self.reach * FARTHEST) ** 2 / farthest)
-        off, steep = self.family.residuals(self, z @ self.slopes, response)
-        of_scores, of_information = self.units
-        off = self.family.limited(self, kept * off, jnp.sqrt(square), z[:, -1])
+        about = self.family.prepared(self)
+        off, steep = self.family.residuals(about, z @ self.slopes, response)
+        of_scores, of_information = about.units
+        off = self.family.limited(about, kept * off, jnp.sqrt(square), z[:, -1])
         scores = (off / of_scores)[:, None] * weighed
         information = (kept * steep * z[:, -1] / of_information)[:, None] * z * self._row_weights[None]
-        squares = [(off * z[:, -1])[:, None] ** 2 / self.unit_of_squares] if self.family.squares else []
+        squares = [(off * z[:, -1])[:, None] ** 2 / about.unit_of_squares] if self.family.squares else []
         return jnp.concatenate([scores, information, *squares], axis=1)
 
 
@@ -172,6 +174,7 @@ class Sums:
 
     scores: S, (p,). information: the row of X, (p,). score_noise, information_noise: scales, (p,).
     variance_per_scale: variance of a noise of scale 1. squares, square_noise: of X's score, where the family has them.
+    model: of normal columns at the start. fit: `_fitted`. Both stand here as a pivot needs them at every slope.
     """
 
     start: Start
@@ -183,6 +186,8 @@ class Sums:
     num_records: Any
     squares: Any = None
     square_noise: Any = None
+    model: Any = None
+    fit: Any = None
 
     @classmethod
     def of(cls, start: Start, scores, information, scales, variance_per_scale, num_records, squares=None) -> Sums:
@@ -190,11 +195,13 @@ class Sums:
 
         squares: (), released where the family has them.
         """
+        start = start.family.prepared(start)
         of_squares = () if squares is None else (squares * start.unit_of_squares, scales[2] * start.unit_of_squares)
         of_scores, of_information = start.units
         of_scores, of_information = of_scores / start.weights, of_information / start._row_weights
-        return cls(
+        found = cls(
             start=start,
+            model=start.family.model(start),
             scores=scores * of_scores,
             information=information * of_information,
             score_noise=scales[0] * of_scores,
@@ -203,6 +210,7 @@ class Sums:
             num_records=num_records,
             **dict(zip(("squares", "square_noise"), of_squares, strict=False)),
         )
+        return dataclasses.replace(found, fit=found._fitted())
 
     @property
     def clear(self):
@@ -212,18 +220,17 @@ class Sums:
     @property
     def uneven(self):
         """Whether more records count than there are by far, beyond two sds of noise: none of normal columns do."""
-        row = self.start.family.information(self.start)[-1, -1]
+        row = self.model[1][-1, -1]
         sd = self.information_noise[-1] * jnp.sqrt(self.variance_per_scale)
         return self.information[-1] - 2.0 * sd > self.start.family.uneven * self.num_records * row
 
-    @property
-    def _fit(self):
+    def _fitted(self):
         """(records that count, extra, own): information of this many normal records and, in the row of X, this more.
 
         The row's own entry says how many count, of those that there are; own is what it has beyond them. The others
         are shrunk (James-Stein), the last is 0.
         """
-        row = self.start.family.information(self.start)[-1]
+        row = self.model[1][-1]
         count = jnp.clip(self.information[-1] / row[-1], MIN_COUNT * self.num_records, self.num_records)
         off = (self.information - count * row)[:-1]
         noise = self.variance_per_scale * jnp.sum(self.information_noise[:-1] ** 2)
@@ -232,8 +239,8 @@ class Sums:
 
     def _expected(self, slopes):
         """Of the scores, (p,), at these slopes, and its derivatives."""
-        count, extra, own = self._fit
-        value, products = self.start.family.away(self.start, slopes)
+        count, extra, own = self.fit
+        value, products = self.start.family.away(self.start, self.model, slopes)
         last = jnp.asarray(np.arange(len(slopes)) == len(slopes) - 1, slopes.dtype)
         beyond = jnp.outer(last, extra) + jnp.outer(extra, last) + own * jnp.outer(last, last)
         off = count * value + beyond @ (slopes - self.start.slopes)
@@ -316,7 +323,8 @@ class Sums:
         moved = moved * _left_by(noise, moved)
         moved = moved * jnp.minimum(1.0, LONGEST / (jnp.sqrt(jnp.sum(moved**2)) + 1e-12))
         slopes = self.start.slopes + jnp.where(self.clear >= CLEAR, moved, 0.0)
-        return dataclasses.replace(self.start, slopes=slopes, reach=self._reach(share) if share else self.start.reach)
+        reach = self._reach(share) if share else self.start.reach
+        return dataclasses.replace(self.start, slopes=slopes, reach=reach, known=None)
 
     def _reach(self, share: float):
         """From 1 to the family's widest, what leaves the next round's noise below the family's, and `SURE`."""

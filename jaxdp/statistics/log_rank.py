@@ -160,7 +160,7 @@ class Curves:
         at = np.clip((np.arange(BINS) + 0.5) / self.width - 0.5, 0.0, blocks - 1.0)  # in middles of blocks
         left = np.minimum(at.astype(int), max(blocks - 2, 0))
         low, high = (jnp.take(self.share, np.minimum(left + step, blocks - 1), axis=-1) for step in (0, 1))
-        return low + jnp.asarray(at - left, low.dtype) * (high - low)
+        return low + jnp.asarray(at - left, low.dtype)[None, None] * (high - low)
 
     def scores(self):
         """L of every cell, (S, K, BINS + 1, 2, C)."""

@@ -203,7 +203,7 @@ def test_the_expected_scores_are_the_integral_of_the_information():
     with jax.enable_x64(True):
         start = dataclasses.replace(about(family, False, 2, 0.3, 1.0), shift=jnp.array([0.2, -0.1]))
         to = jnp.array([0.5, 0.2, -0.3])
-        value, products = jax.jit(family.away)(start, to)
+        value, products = jax.jit(family.away)(start, family.model(start), to)
         by_steps = jax.jit(jax.jacfwd(lambda slopes: family.away(start, family.model(start), slopes)[0]))(to)
         straight = products @ (to - start.slopes)
     # of normal columns: the mean of z z' c, whose derivatives along the way are symmetric

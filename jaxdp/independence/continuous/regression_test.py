@@ -461,10 +461,8 @@ class Law:
 
         The p-value is that of slope 0 and of no slope nearer the estimate, which counts less for the model (#p-value).
         """
-        estimate = self.sums.slope
-        pivots = jax.vmap(self.sums.pivot)(jnp.stack([jnp.zeros_like(estimate), estimate]))
-        (*at_none, _), (_, sd, noise, information) = ([part[place] for part in pivots] for place in (0, 1))
-        p_value = self._tail(*at_none)
+        estimate, p_value = self.sums.slope, self.p_value(0.0)  # apart: replicates need the second alone
+        _, sd, noise, information = self.sums.pivot(estimate)
         reach = FAR * jnp.sqrt(sd**2 + self.sums.variance_per_scale * jnp.sum(noise**2)) / information
         limit = self.sums.start.family.limit
         lowest = jnp.minimum(jnp.maximum(estimate - reach, -limit), 0.0)

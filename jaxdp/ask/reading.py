@@ -230,7 +230,8 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
     if unsaid and not selection.table.reading.force:
         raise ValueError(f"{unsaid}; nothing was charged; or go on with --force (in Python: force=True) ({OWNER}).")
     if report.dropped:
-        print(f"jaxdp: {report.dropped} records lack a value and were left out ({OWNER}).", file=sys.stderr)
+        counted = "rows" if schema.unit else "records"  # a person whose other rows have values stays
+        print(f"jaxdp: {report.dropped} {counted} lack a value and were left out ({OWNER}).", file=sys.stderr)
     passed_over = report.faults[lines.EMPTY]
     if passed_over:
         print(f"jaxdp: {passed_over} empty lines were passed over ({OWNER}).", file=sys.stderr)

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from jaxdp import charge
-from jaxdp._base import check
+from jaxdp._base import check, p_values
 from jaxdp._base.amounts import spent
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable, titled
 from jaxdp._base.printed import printed_name
@@ -136,7 +136,7 @@ class PrivateQueries(Readable, Uncopied):
         queries = [_asked(row) for row in self.rows]
         width = max(map(len, queries))
         lines = [
-            f"{place:>4}  {row.time[:19]}  {asked:{width}}  p = {row.p_value:<8.3g}  {_paid(row)}"
+            f"{place:>4}  {row.time[:19]}  {asked:{width}}  {p_values.describe(row.p_value):<12}  {_paid(row)}"
             for place, (row, asked) in enumerate(zip(self.rows, queries, strict=True), 1)
         ]
         note = f"{len(self.rows)} queries to {method_of(self.test)}, {self.spent}"
@@ -193,12 +193,13 @@ class PrivateQueries(Readable, Uncopied):
         key = keys.fresh_key() if self._key is None else jax.random.fold_in(self._key, len(self.rows))
         account = self.budget if self.ledger is None else charge.Several(self.budget, self.ledger)
         try:
-            result = run(self.test, key, data, ledger=account)
+            with jax.enable_x64(True):  # as a release does; in float32 p-values below 1e-38 are 0
+                result = run(self.test, key, data, ledger=account)
         except BudgetExhausted:
             if self._exhausted == RAISE:
                 raise
             return POLICIES[self._exhausted]
-        p_value = number(result.p_value)
+        p_value = p_values.floored(number(result.p_value))
         self.rows.append(
             Spend(
                 time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

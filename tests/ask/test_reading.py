@@ -137,3 +137,16 @@ def test_ways_that_contradict_each_other_are_refused():
     with pytest.raises(ValueError, match="memory must be a size"):
         Reading(memory="much")
     assert Reading(memory="2GB").memory == Reading(memory="2GB").limit == 2 * 10**9
+
+
+@pytest.mark.parametrize(("unit", "told"), [("", "2 records lack a value"), ("patient", "2 rows lack a value")])
+def test_what_is_left_out_is_counted_in_rows_where_a_record_is_a_person(unit, told, capsys):
+    """The answer counts persons: a person with another row is not left out."""
+    rows = {"patient": np.repeat(np.arange(60), 2), "x": np.tile([0.1, 0.6], 60), "y": np.linspace(0.0, 1.0, 120)}
+    rows["y"][[3, 7]] = np.nan
+    rows = rows if unit else {name: rows[name] for name in ("x", "y")}
+    schema = {"missing": "drop"} | ({"unit": unit} if unit else {})
+    schema["columns"] = {name: {"kind": "continuous", "bounds": [0, 1]} for name in ("x", "y")}
+    answer = jaxdp.test(rows, schema=schema, x="x", y="y", epsilon=1.0, key=jax.random.key(0))
+    assert answer.to_dict()["n"] == (60 if unit else 118)
+    assert f"jaxdp: {told}" in capsys.readouterr().err

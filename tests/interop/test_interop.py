@@ -43,6 +43,17 @@ def test_repeats_are_free_and_equal(records):
     )
 
 
+def test_p_values_below_the_range_of_float32_are_ordered_and_never_zero():
+    """A search that compares p-values (which edge is the strongest) gets no ties at 0; the log says no `p = 0`."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 4000)
+    strong, stronger = (np.where(rng.random(4000) < share, 1 - x, x) for share in (0.25, 0.2))
+    table = np.stack([x, strong, stronger], axis=1)
+    queries = asked(table, epsilon=10.0, levels=(2, 2, 2))
+    assert 0.0 < queries.p_value(0, 2) < queries.p_value(0, 1) < 1e-46
+    assert "p = 0 " not in queries.log()
+
+
 @pytest.mark.parametrize(("policy", "p_value"), [("dependent", 0.0), ("independent", 1.0)])
 def test_exhaustion_answers_as_chosen_in_advance(records, policy, p_value):
     queries = asked(records, epsilon=5.0, exhausted=policy)

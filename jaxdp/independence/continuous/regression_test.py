@@ -137,10 +137,12 @@ class RegressionTest(PrivateTest):
         """Run, or refuse where the noise would surely hide the columns or the information."""
         missing = self._missing(data)
         if missing > 1.0:
+            fixed = len(moment_columns.described(data, "z"))
+            given = f" given {fixed} column{'s' * (fixed != 1)}" if fixed else ""
             sentence = (
-                f"with {data.x.shape[0]} records at this epsilon the noise hides what {self._with_layout(data).width} "
-                f"columns say about X; give about {math.ceil(2.0 * missing)} times as many records, or as large an "
-                "epsilon, or hold fewer columns fixed."
+                f"with {data.x.shape[0]} records at this epsilon the noise hides how Y follows X{given}; give about "
+                f"{math.ceil(2.0 * missing)} times as many records, or as large an epsilon"
+                + (", or hold fewer columns fixed." if fixed else ".")
             )
             return validity.Validity(validity.REFUSE, sentence)
         return validity.Validity(validity.RUN, self.spec.assumption)

@@ -257,6 +257,22 @@ def test_too_few_records_are_refused_before_the_charge(tmp_path):
     assert float(ledger.spent.epsilon) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("z", "told"),
+    [
+        ((), r"hides how Y follows X; give about \d+ times as many records, or as large an epsilon\.$"),
+        ((Column(),), r"hides how Y follows X given 1 column; .* or hold fewer columns fixed\.$"),
+        ((Column(CATEGORICAL, 5, "site"), Column()), r"given 2 columns; .* or hold fewer columns fixed\.$"),
+    ],
+)
+def test_a_refusal_of_few_records_counts_the_columns_held_fixed(z, told):
+    """Neither X, nor the constant, nor the indicators of levels are among them, and without Z none can be left out."""
+    held = np.zeros((50, len(z))) if z else None
+    data = Data(np.zeros(50), np.zeros(50), held, Domain((Column(),), (VISITS,), z))
+    with pytest.raises(ValueError, match=told):
+        jaxdp.run(jaxdp.PoissonRegression(epsilon=0.1), jax.random.key(0), data)
+
+
 def patients(n: int):
     rng = np.random.default_rng(4)
     age, sex = rng.uniform(20.0, 80.0, n), rng.integers(0, 2, n)

@@ -132,7 +132,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=FIRST_SEED)
     parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--again", nargs="?", const="all", choices=("all", "delta"), help="replace rows with directions")
+    parser.add_argument(
+        "--again", nargs="?", const="all", choices=("all", "delta"), help="replace rows with directions"
+    )
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     rows = json.loads(FILE.read_text())["rows"] if FILE.exists() else []
@@ -143,7 +145,9 @@ def main() -> None:
         for place in dict.fromkeys((row["network"], row["n"], row["seed"]) for row in rows):
             kept += measured(*place, anew=True, budgets=budgets)
             print(*place, flush=True)
-        write(kept, other_rows=json.loads(FILE.read_text())["facts"]["commit"])
+        facts = json.loads(FILE.read_text())["facts"]
+        others = {"rows_without_directions": facts.get("rows_without_directions", facts["commit"])}
+        write(kept, **others, **({} if arguments.again == "all" else {"rows_of_pure_epsilon": facts["commit"]}))
         rows = json.loads(FILE.read_text())["rows"]
     elif not arguments.table:
         done = {(row["network"], row["n"], row["seed"]) for row in rows}

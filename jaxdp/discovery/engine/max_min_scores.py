@@ -66,10 +66,6 @@ class MaxMinScores:
                 found[place] = min(values[query] for query in pairs[i, j] if k not in query[2]) - min(within)
         return found
 
-    def table(self, columns: tuple[int, ...]) -> np.ndarray:
-        """The exact table of coded columns."""
-        return self._scores.table(columns)
-
     def _both_sides(self, i: int, j: int) -> list[CIQuery]:
         every = set(range(len(self._levels)))
         return [query for node, other in ((i, j), (j, i)) for query in self._queries(node, every, [other])]
@@ -104,10 +100,6 @@ class TableScores:
 
     def __init__(self, tables, excess: Excess):
         self._tables, self._excess, self._levels = tables, excess, np.array(tables.levels)
-
-    def table(self, columns: tuple[int, ...]) -> np.ndarray:
-        """The exact table, axes in the order of the columns."""
-        return self._tables.table(columns)
 
     def __call__(self, queries: Sequence[CIQuery]) -> tuple[np.ndarray, np.ndarray]:
         values, left = np.zeros(len(queries)), np.zeros(len(queries))

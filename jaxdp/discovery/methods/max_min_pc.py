@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -207,7 +207,7 @@ def max_min_pc(
         cells = math.prod(count + 1 for count in records.levels)
         counts = Counts(records, joint_cells=JOINT_CELLS if cells <= CUBE_CELLS else 0)
         scores = MaxMinScores(records.levels, TableScores(counts, excess), max_order, facts)
-        return Selection(session, records, budget, shares, facts, scores, bounds).graph(prune, stop)
+        return Selection(session, records, budget, shares, facts, scores, bounds, table=counts.table).graph(prune, stop)
 
     return searched(key, "max_min_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
 
@@ -236,7 +236,7 @@ class Bounds:
 class Selection:
     """One search: the graph so far, the scores that follow from it, and the draws made.
 
-    drawn: how many answers the session has given before.
+    drawn: how many answers the session has given before. table: exact ones of coded columns; None where some are not.
     """
 
     def __init__(
@@ -249,9 +249,10 @@ class Selection:
         scores: MaxMinScores,
         bounds: Bounds,
         drawn: int = 0,
+        table: Callable[[Sequence[int]], np.ndarray] | None = None,
     ):
         self._session, self._records, self._budget, self._shares = session, records, budget, shares
-        self._known, self._scores, self._drawn = known, scores, drawn
+        self._known, self._scores, self._drawn, self._table = known, scores, drawn, table
         self._bound, self._marginal, self._error, self._size = bounds.score, bounds.marginal, bounds.error, bounds.size
         self._loudest, self._moved, self._arrows = bounds.loudest, bounds.moved, bounds.arrows
         self._pairs = list(itertools.combinations(range(len(records.columns)), 2))
@@ -364,12 +365,12 @@ class Selection:
         """
         if not self._shares.directions:
             return None
-        with_tables = self._moved and not self._budget.pure
-        share = self._shares.directions / (2 if with_tables else 1)
+        table = None if self._budget.pure else self._table
+        share = self._shares.directions / (1 if table is None else 2)
         contrasts = self._contrasts(unshielded(adjacency), weighed, share)
         if contrasts is None:
             return None
-        evidence = self._with_tables(contrasts, share) if with_tables else contrasts
+        evidence = contrasts if table is None else self._with_tables(contrasts, share, table)
         return oriented(adjacency, evidence, self._known.against_time(), self._arrows)
 
     def _contrasts(self, triples: list[Triple], weighed: tuple[Decision, ...], share: Fraction) -> Contrasts | None:
@@ -384,16 +385,16 @@ class Selection:
         strengths = _of_edges(asked_triples, weighed) if self._moved else None
         return Contrasts(asked_triples, np.array(values), scale, self._budget.pure, size, strengths)
 
-    def _with_tables(self, contrasts: Contrasts, share: Fraction) -> TripleTables:
+    def _with_tables(self, contrasts: Contrasts, share: Fraction, table) -> TripleTables:
         """The table of each triple too, all released together: a record moves one count of each to another cell, and
         noise of zCDP grows with the root of the number of tables, whatever their cells."""
-        tables = [self._scores.table((i, j, k)) for i, k, j in contrasts.triples]
+        tables = [table((i, j, k)) for i, k, j in contrasts.triples]
         moved = CELLS_MOVED[self._budget.relation]
         mechanism, sensitivity, scale = self._budget.numbers(share, len(tables), moved, 0.0, self._size)
-        exact = np.concatenate([table.ravel() for table in tables])
-        noisy = np.asarray(perturbed(mechanism, self._next(), jnp.asarray(exact, float), sensitivity), float)
-        parts = np.split(noisy, np.cumsum([table.size for table in tables])[:-1])
-        released = [part.reshape(table.shape) for part, table in zip(parts, tables, strict=True)]
+        counts = np.concatenate([exact.ravel() for exact in tables])
+        noisy = np.asarray(perturbed(mechanism, self._next(), jnp.asarray(counts, float), sensitivity), float)
+        parts = np.split(noisy, np.cumsum([exact.size for exact in tables])[:-1])
+        released = [part.reshape(exact.shape) for part, exact in zip(parts, tables, strict=True)]
         return TripleTables(contrasts, released, scale**2)
 
     def _numbers(self, exact, share: Fraction, bound: float) -> tuple[list[float], float]:

@@ -2,6 +2,7 @@
 
 python -m experiments.evidence.discovery.directions [--first S] [--runs R]  # writes directions.json
 python -m experiments.evidence.discovery.directions --again                 # only the searches with directions anew
+python -m experiments.evidence.discovery.directions --again delta           # of these, only those with a delta
 python -m experiments.evidence.discovery.directions --table                 # the tables of the pages
 
 Twenty networks of each recipe and size, of seeds that nothing was tuned on (tuning used 700 to 708 and 800 to 807),
@@ -38,14 +39,14 @@ BUDGETS = ((1.0, 0.0), (3.0, 0.0), (1.0, 1e-6))
 EDGES_OF_PROBABILITY = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.01)
 
 
-def measured(name: str, n: int, seed: int, anew: bool = False) -> list[dict]:
-    """One network: rows of every budget, and of PC without privacy; anew: only those with directions."""
+def measured(name: str, n: int, seed: int, anew: bool = False, budgets=BUDGETS) -> list[dict]:
+    """One network: rows of the budgets, and of PC without privacy; anew: only those with directions."""
     net = made(RECIPES[name], seed)
     records = sample_network(jax.random.key(seed), net, n)
     true = cpdag_of(net.dag)
     facts = {"network": name, "n": n, "seed": seed, "empty": int(np.triu(true | true.T).sum())}
     rows = []
-    for epsilon, delta in BUDGETS:
+    for epsilon, delta in budgets:
         for directions in (None,) if anew else (None, 0.0):
             graph = discovery.max_min_pc(
                 jax.random.key(seed), records, epsilon=epsilon, delta=delta, directions=directions
@@ -131,16 +132,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=FIRST_SEED)
     parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--again", action="store_true", help="replace the rows of searches with directions")
+    parser.add_argument(
+        "--again", nargs="?", const="all", choices=("all", "delta"), help="replace rows with directions"
+    )
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     rows = json.loads(FILE.read_text())["rows"] if FILE.exists() else []
     if arguments.again:
-        kept = [row for row in rows if row["epsilon"] is None or row["directions"] is not None]
+        budgets = BUDGETS if arguments.again == "all" else [budget for budget in BUDGETS if budget[1]]
+        replaced = [{"epsilon": epsilon, "delta": delta, "directions": None} for epsilon, delta in budgets]
+        kept = [row for row in rows if not any(one.items() <= row.items() for one in replaced)]
         for place in dict.fromkeys((row["network"], row["n"], row["seed"]) for row in rows):
-            kept += measured(*place, anew=True)
+            kept += measured(*place, anew=True, budgets=budgets)
             print(*place, flush=True)
-        write(kept, rows_without_directions=json.loads(FILE.read_text())["facts"]["commit"])
+        facts = json.loads(FILE.read_text())["facts"]
+        others = {"rows_without_directions": facts.get("rows_without_directions", facts["commit"])}
+        write(kept, **others, **({} if arguments.again == "all" else {"rows_of_pure_epsilon": facts["commit"]}))
         rows = json.loads(FILE.read_text())["rows"]
     elif not arguments.table:
         done = {(row["network"], row["n"], row["seed"]) for row in rows}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from scipy.special import betaln, log_ndtr
@@ -24,6 +25,17 @@ RARE = 0.5  # log odds against each collider beforehand: .1 to .2 of the triples
 SEED = 20_26  # of the sampler, whose draws are neither secret nor part of the noise: the same numbers, the same graph
 CHAINS, WARM_UP, KEPT, THIN = 4, 60, 60, 2  # chains, sweeps before and samples kept of each, sweeps between samples
 HOT = 6.0  # temperature at which a chain starts
+
+
+class Evidence(Protocol):
+    """What released numbers say about triples."""
+
+    @property
+    def triples(self) -> Sequence[Triple]:
+        """Unshielded ones, (i, k, j)."""
+
+    def weights(self) -> np.ndarray:
+        """Log odds of a collider against none, one for each."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +129,7 @@ class Orientation:
 
 
 def oriented(
-    skeleton: np.ndarray, contrasts: Contrasts, against: np.ndarray | None = None, rule: Rule = Rule()
+    skeleton: np.ndarray, contrasts: Evidence, against: np.ndarray | None = None, rule: Rule = Rule()
 ) -> Orientation:
     """The equivalence class nearest to the others that the contrasts leave probable.
 
@@ -162,7 +174,7 @@ def _by_parents(degree: int) -> list[float]:
 class _Chain:
     """A Metropolis chain over acyclic orientations of a skeleton, which turns one edge at a time."""
 
-    def __init__(self, skeleton, edges, contrasts: Contrasts, against, generator, by_parents: bool = False):
+    def __init__(self, skeleton, edges, contrasts: Evidence, against, generator, by_parents: bool = False):
         self._edges, self._generator = edges, generator
         forbidden = np.zeros(skeleton.shape, bool) if against is None else against
         self._fixed = [bool(forbidden[i, j] or forbidden[j, i]) for i, j in edges]

@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -23,14 +23,15 @@ from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
-from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, oriented
+from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, Triple, oriented
 from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
-from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, Budget, Shares
+from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, ROUND_UP, Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores, rounding
 from jaxdp.discovery.engine.orientation import unshielded
 from jaxdp.discovery.engine.session import Session, searched
 from jaxdp.discovery.engine.skeleton import Skeleton, counted
 from jaxdp.discovery.engine.sparse_loop import perturbed
+from jaxdp.discovery.engine.triple_tables import TripleTables
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.spec import AUDITED_DELTA, SearchAudit, SearchSpec, Setting, search
 from jaxdp.noise import lattice
@@ -57,6 +58,7 @@ SHARES = {
     FOREST: Shares(Fraction(1, 2), Fraction(0), Fraction(1, 2)),
     TREE: Shares(Fraction(1)),
 }
+CELLS_MOVED = {Relation.REPLACE_ONE: ROUND_UP * math.sqrt(2.0), Relation.ADD_OR_REMOVE_ONE: 1.0}  # L2, of one table
 LOUDEST = 0.035  # noise of a draw of a forest, in shares of the records: fewer are drawn rather than louder ones
 ONLY = {
     TREE: "The graph is a spanning tree: the strongest edges that join all columns, however weak; no other edge was "
@@ -159,10 +161,10 @@ def max_min_pc(
     of the records, and weighs them likewise; "tree" spends everything on the tree and weighs nothing. Default:
     "forest" where the noise of a further edge is above 2 % of the records, else "guarded"; the former only where n is
     public (replace-one).
-    directions: share of the budget for one number per unshielded triple, which speaks for a collider or against one;
-    the arrows are those of the equivalence class that is nearest to what all numbers leave probable together
-    (docs/theory/max_min_pc.md#directions). 0 leaves all edges undirected but for what `knowledge` says. Default: a
-    fifth; 0 with prune="tree". max_order: largest conditioning set.
+    directions: share of the budget for one number per unshielded triple (with a delta its table too), which speaks for
+    a collider or against one; the arrows are those of the equivalence class that is nearest to what all numbers leave
+    probable together (docs/theory/max_min_pc.md#directions). 0 leaves all edges undirected but for what `knowledge`
+    says. Default: a fifth; 0 with prune="tree". max_order: largest conditioning set.
     knowledge: required edges are drawn first and for nothing, forbidden ones never.
     keep: file for the answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
     The graph's decisions hold the released number of each weighed edge and its q-value, the share of edges that
@@ -205,7 +207,7 @@ def max_min_pc(
         cells = math.prod(count + 1 for count in records.levels)
         counts = Counts(records, joint_cells=JOINT_CELLS if cells <= CUBE_CELLS else 0)
         scores = MaxMinScores(records.levels, TableScores(counts, excess), max_order, facts)
-        return Selection(session, records, budget, shares, facts, scores, bounds).graph(prune, stop)
+        return Selection(session, records, budget, shares, facts, scores, bounds, table=counts.table).graph(prune, stop)
 
     return searched(key, "max_min_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
 
@@ -234,7 +236,7 @@ class Bounds:
 class Selection:
     """One search: the graph so far, the scores that follow from it, and the draws made.
 
-    drawn: how many answers the session has given before.
+    drawn: how many answers the session has given before. table: exact ones of coded columns; None where some are not.
     """
 
     def __init__(
@@ -247,9 +249,10 @@ class Selection:
         scores: MaxMinScores,
         bounds: Bounds,
         drawn: int = 0,
+        table: Callable[[Sequence[int]], np.ndarray] | None = None,
     ):
         self._session, self._records, self._budget, self._shares = session, records, budget, shares
-        self._known, self._scores, self._drawn = known, scores, drawn
+        self._known, self._scores, self._drawn, self._table = known, scores, drawn, table
         self._bound, self._marginal, self._error, self._size = bounds.score, bounds.marginal, bounds.error, bounds.size
         self._loudest, self._moved, self._arrows = bounds.loudest, bounds.moved, bounds.arrows
         self._pairs = list(itertools.combinations(range(len(records.columns)), 2))
@@ -355,23 +358,44 @@ class Selection:
         )
 
     def _directed(self, adjacency: np.ndarray, weighed: tuple[Decision, ...]) -> Orientation | None:
-        """Directions from noisy contrasts of unshielded triples; None where there is nothing to ask about.
+        """Directions from noisy contrasts of unshielded triples, with a delta from their noisy tables too; None where
+        there is nothing to ask about.
 
         weighed: released numbers of edges, by which the sizes of contrasts are expected.
         """
         if not self._shares.directions:
             return None
-        triples = unshielded(adjacency)
+        table = None if self._budget.pure else self._table
+        share = self._shares.directions / (1 if table is None else 2)
+        contrasts = self._contrasts(unshielded(adjacency), weighed, share)
+        if contrasts is None:
+            return None
+        evidence = contrasts if table is None else self._with_tables(contrasts, share, table)
+        return oriented(adjacency, evidence, self._known.against_time(), self._arrows)
+
+    def _contrasts(self, triples: list[Triple], weighed: tuple[Decision, ...], share: Fraction) -> Contrasts | None:
+        """One number for each triple that a set with its middle may be about."""
         exact = self._scores.contrast(triples) if triples else np.zeros(0)
         asked = np.flatnonzero(np.isfinite(exact))
         if not asked.size:
             return None
-        values, scale = self._numbers(exact[asked], self._shares.directions, 2.0 * self._bound)
+        values, scale = self._numbers(exact[asked], share, 2.0 * self._bound)
         size = self._size if self._budget.relation is Relation.REPLACE_ONE else 0
         asked_triples = [triples[place] for place in asked]
         strengths = _of_edges(asked_triples, weighed) if self._moved else None
-        contrasts = Contrasts(asked_triples, np.array(values), scale, self._budget.pure, size, strengths)
-        return oriented(adjacency, contrasts, self._known.against_time(), self._arrows)
+        return Contrasts(asked_triples, np.array(values), scale, self._budget.pure, size, strengths)
+
+    def _with_tables(self, contrasts: Contrasts, share: Fraction, table) -> TripleTables:
+        """The table of each triple too, all released together: a record moves one count of each to another cell, and
+        noise of zCDP grows with the root of the number of tables, whatever their cells."""
+        tables = [table((i, j, k)) for i, k, j in contrasts.triples]
+        moved = CELLS_MOVED[self._budget.relation]
+        mechanism, sensitivity, scale = self._budget.numbers(share, len(tables), moved, 0.0, self._size)
+        counts = np.concatenate([exact.ravel() for exact in tables])
+        noisy = np.asarray(perturbed(mechanism, self._next(), jnp.asarray(counts, float), sensitivity), float)
+        parts = np.split(noisy, np.cumsum([exact.size for exact in tables])[:-1])
+        released = [part.reshape(exact.shape) for part, exact in zip(parts, tables, strict=True)]
+        return TripleTables(contrasts, released, scale**2)
 
     def _numbers(self, exact, share: Fraction, bound: float) -> tuple[list[float], float]:
         """Released numbers, each of which moves by at most `bound`, and the scale of their noise."""

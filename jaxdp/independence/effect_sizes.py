@@ -49,13 +49,13 @@ def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
 
     def halve(step, found):
         """The limits first, then the estimate, then halvings: of all by one program, in which the law stands once."""
-        inside, outside, at_limits, at_estimate = found
+        inside, outside, *seen = found
         looked = (step == 0, step == 1)
         at = jnp.select(looked, (limits, jnp.broadcast_to(estimate, limits.shape)), 0.5 * (inside + outside))
         values = jax.vmap(p_value)(at)
         halved, held = step > 1, values >= miss
         inside, outside = jnp.where(halved & held, at, inside), jnp.where(halved & ~held, at, outside)
-        return inside, outside, *(jnp.where(now, values, old) for now, old in zip(looked, found[2:], strict=True))
+        return inside, outside, *(jnp.where(now, values, old) for now, old in zip(looked, seen, strict=True))
 
     inside, outside = jnp.where(kept & beyond, 0.0, estimate[None]), jnp.where(~kept & beyond, 0.0, limits)
     found, _, at_limits, at_estimate = jax.lax.fori_loop(

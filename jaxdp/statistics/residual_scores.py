@@ -145,9 +145,10 @@ def scores(noisy: Noisy, x, y, given, correlation: bool) -> Scores:
         far = (-most, most)
     coefficients, spread = jnp.stack(form), jnp.stack(spreads)
     edges = Edges.of(a, b)
-    tilt = _tilt(edges, coefficients, spread)
+    ends = edges.places(coefficients)
+    tilt = _tilt(ends, coefficients, spread)
     rest = spread - tilt * coefficients
-    (low, high), (least, most) = edges.extremes(coefficients), edges.extremes(rest)
+    (low, high), (least, most) = edges.extremes_at(ends, coefficients), edges.extremes(rest)
     joint = _joint(noisy, inside, a, b)
     (bias, variance), of_spread = (_products(joint, fit, one) for one in (coefficients, spread))
     wide = jnp.maximum(most - least, 1e-6 * jnp.max(spread))  # nothing is left where y is a multiple of x
@@ -233,14 +234,20 @@ class Edges:
 
     def extremes(self, form):
         """Smallest and largest value of the form over the zonogon; 0 counted in."""
-        found, far = _form(form, *self.places(form).T), self.far
+        return self.extremes_at(self.places(form), form)
+
+    def extremes_at(self, places, form):
+        """The same from `places` of this form."""
+        found, far = _form(form, *places.T), self.far
         slack = SLACK * jnp.sum(jnp.abs(form) * jnp.stack([far[0] ** 2, far[0] * far[1], far[1] ** 2]))
         return jnp.min(found) - slack, jnp.max(found) + slack
 
 
-def _tilt(edges: Edges, form, spread):
-    """How far the spread moves per unit of the form from where the form is smallest to where it is largest."""
-    places = edges.places(form)
+def _tilt(places, form, spread):
+    """How far the spread moves per unit of the form from where the form is smallest to where it is largest.
+
+    places: of this form.
+    """
     values = _form(form, *places.T)
     low, high = (places[find(values)] for find in (jnp.argmin, jnp.argmax))
     moved = _form(form, *high) - _form(form, *low)

@@ -132,17 +132,18 @@ class Found:
             *self.about.limits, self.about.offset + (self._mean - mean) / self._per_unit
         )
         limits = jnp.stack([low, high])
-        many = jax.vmap(self.p_value)  # both ends by one program: its size is that of the law, written once
 
-        def halve(_, ends):
-            inside, outside = ends
-            middle = 0.5 * (inside + outside)
-            kept = many(middle) >= MISS
-            return jnp.where(kept, middle, inside), jnp.where(kept, outside, middle)
+        def halve(step, ends):
+            """The limits first, then halvings: of both ends by one program, in which the law stands once."""
+            inside, outside, open_ended = ends
+            halved, at = step > 0, jnp.where(step > 0, 0.5 * (inside + outside), limits)
+            kept = jax.vmap(self.p_value)(at) >= MISS
+            inside, outside = jnp.where(halved & kept, at, inside), jnp.where(halved & ~kept, at, outside)
+            return inside, outside, jnp.where(halved, open_ended, kept)
 
         inside = jnp.broadcast_to(jnp.clip(value, low, high), limits.shape)
-        found, _ = jax.lax.fori_loop(0, STEPS, halve, (inside, limits))
-        open_ended = many(limits) >= MISS
+        begun = inside, limits, jnp.zeros(limits.shape, bool)
+        found, _, open_ended = jax.lax.fori_loop(0, STEPS + 1, halve, begun)
         nothing = self.about.unknown | jnp.all(open_ended)
         return tuple(jnp.where(nothing, jnp.nan, end) for end in jnp.where(open_ended, limits, found))
 

@@ -153,18 +153,20 @@ class _Column:
         if found is None:
             self._leave()
             return
-        both = np.concatenate([self._hashes, found[0]])
+        hashes, counts = self._within(*found)  # before they are counted as too many
+        both = np.concatenate([self._hashes, hashes])
         self._hashes, places = np.unique(both, return_inverse=True)
-        self._counts = np.bincount(places, np.concatenate([self._counts, found[1]]), len(self._hashes)).astype(int)
+        self._counts = np.bincount(places, np.concatenate([self._counts, counts]), len(self._hashes)).astype(int)
         while len(self._hashes) > MAX_KEPT:
             self._bits += 1
-            kept = self._hashes < np.uint64(1 << (64 - self._bits))
-            self._hashes, self._counts = self._hashes[kept], self._counts[kept]
-        if self._bits:
-            kept = self._hashes < np.uint64(1 << (64 - self._bits))
-            self._hashes, self._counts = self._hashes[kept], self._counts[kept]
+            self._hashes, self._counts = self._within(self._hashes, self._counts)
         if before < SAMPLE <= self._rows and not self.may_be:
             self._leave()
+
+    def _within(self, hashes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those in the part of all hashes that is kept."""
+        kept = hashes <= np.uint64((1 << (64 - self._bits)) - 1)
+        return hashes[kept], counts[kept]
 
     def _leave(self) -> None:
         self._out, self._hashes, self._counts = True, self._hashes[:0], self._counts[:0]

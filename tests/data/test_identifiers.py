@@ -277,11 +277,11 @@ def test_of_many_values_a_part_is_counted_exactly(monkeypatch):
     monkeypatch.setattr(identifiers, "MAX_KEPT", 500)
     for values in (np.repeat(np.arange(20_000), 3), np.char.mod("p%d", np.repeat(np.arange(20_000), 3)).astype(object)):
         column = identifiers._Column(identifiers.LABEL)
-        for part in np.array_split(np.random.default_rng(0).permutation(values), 7):
+        for part in np.array_split(np.random.default_rng(0).permutation(values), 12):
             column.add(part)
-        assert len(column._hashes) <= 500
+        assert 200 <= len(column._hashes) <= 500, "further parts of a table are no reason to keep fewer"
         assert set(column._counts) == {3}
-        assert 10_000 < column.number < 40_000
+        assert 14_000 < column.number < 28_000  # the sd of 300 is a seventeenth of it
         assert column.of_persons("code")
 
 

@@ -35,6 +35,7 @@ ARMS = {
         (plan.SurvivalSetting(z=(Column(CATEGORICAL, 3),)), 700, 1.0, 0.405),
     ],
 )
+@pytest.mark.optimised
 def test_times_to_an_event_are_planned(setting, n, epsilon, effect):
     predicted = plan.power("log-rank", n=n, epsilon=epsilon, effect=effect, setting=setting)
     counted = simulated("log-rank", n, epsilon, effect, setting, replicates=2000)
@@ -224,6 +225,7 @@ def test_records_of_a_poisson_setting_have_its_mean_its_variance_and_its_slope()
 
 
 @pytest.mark.full
+@pytest.mark.optimised
 def test_the_smallest_slope_is_looked_for_where_means_stay_below_the_bound():
     found = plan.detectable_effect("poisson-regression", n=20_000, epsilon=1.0, setting=rates(1))
     assert 0.02 < found < 0.15

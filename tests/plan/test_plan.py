@@ -63,6 +63,7 @@ def test_formula_against_simulation():
         ("winsorised-partial-correlation", 5000, 4.0, 3, 0.044),
     ],
 )
+@pytest.mark.optimised
 def test_linear_tests_are_planned_with_the_noise_of_z(method, n, epsilon, given, effect):
     """Their p-values widen for a variance that the noise hides, and what Z explains leaves less of X and Y."""
     lines = plan.Setting(z=(Column(),) * given, scaled=True, bent=False)

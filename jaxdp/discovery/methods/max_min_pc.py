@@ -127,6 +127,12 @@ def rounded_up(value: float) -> float:
                 delta=AUDITED_DELTA,
                 neighbours="jaxdp.audit.searches:rising",
             ),
+            SearchAudit(
+                "tables",
+                {"delta": AUDITED_DELTA, "prune": GUARDED},
+                delta=AUDITED_DELTA,
+                neighbours="jaxdp.audit.searches:turning",
+            ),
         ),
     )
 )

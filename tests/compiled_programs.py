@@ -14,12 +14,13 @@ import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from jaxdp._base import programs
+from jaxdp._base import bounded, programs
 from jaxdp.randomness import arithmetic
 
 FOLDER = Path(__file__).resolve().parent.parent / ".jax_cache"
 MAX_BYTES = 2**30
 MAPS, MAX_MAPS, CHECKED_EVERY = Path("/proc/self/maps"), 30_000, 10  # Linux allows a process 65 530 of them
+NEVER = 1 << 30  # programs, from which on they are dropped
 finished: list[str] = []
 SETTINGS = {
     "jax_compilation_cache_dir": str(FOLDER),
@@ -82,9 +83,15 @@ def prune(folder: Path, most_bytes: int) -> None:
 
 
 @contextlib.contextmanager
-def compiled():
-    """Names of the programs that were asked of the compiler, or of the disk, since this began."""
+def compiled(drops: bool = False):
+    """Names of the programs that were asked of the compiler, or of the disk, since this began.
+
+    drops: whether a function with many programs drops them meanwhile, as users' do. How many those of other tests are
+    is chance, so a test that wants none compiled again goes without.
+    """
     found: list[str] = []
+    most = bounded.MAX_PROGRAMS
+    bounded.MAX_PROGRAMS = most if drops else NEVER
 
     def note(name, seconds, **facts):
         if name == "/jax/core/compile/backend_compile_duration":
@@ -94,6 +101,7 @@ def compiled():
     try:
         yield found
     finally:
+        bounded.MAX_PROGRAMS = most
         jax.monitoring.unregister_event_duration_listener(note)
 
 

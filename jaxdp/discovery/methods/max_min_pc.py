@@ -393,7 +393,8 @@ class Selection:
 
     def _with_tables(self, contrasts: Contrasts, share: Fraction, table) -> TripleTables:
         """The table of each triple too, all released together: a record moves one count of each to another cell, and
-        noise of zCDP grows with the root of the number of tables, whatever their cells."""
+        noise of zCDP grows with the root of the number of tables, whatever their cells. None has more than `MAX_CELLS`
+        of the scores: larger ones have no contrast either."""
         tables = [table((i, j, k)) for i, k, j in contrasts.triples]
         moved = CELLS_MOVED[self._budget.relation]
         mechanism, sensitivity, scale = self._budget.numbers(share, len(tables), moved, 0.0, self._size)

@@ -1,4 +1,5 @@
-"""The suite's cache of compiled programs: a folder of the checkout that later runs, workers and subprocesses read.
+"""The suite's cache of compiled programs: a folder that later runs, workers and subprocesses read, `.jax_cache` of the
+checkout unless JAX_COMPILATION_CACHE_DIR names another (`.ci/run` names one that outlives its clone).
 
 Cache keys hold the program, XLA's version, flags and options (quickly compiled and optimised ones apart). Releases
 keep theirs in a folder below it, as users' do (`jaxdp.programs`). `--no-program-cache` turns both off; deleting the
@@ -17,7 +18,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from jaxdp._base import bounded, programs
 from jaxdp.randomness import arithmetic
 
-FOLDER = Path(__file__).resolve().parent.parent / ".jax_cache"
+FOLDER = Path(os.environ.get("JAX_COMPILATION_CACHE_DIR") or Path(__file__).resolve().parent.parent / ".jax_cache")
 MAX_BYTES = 2**30
 MAPS, MAX_MAPS, CHECKED_EVERY = Path("/proc/self/maps"), 30_000, 10  # Linux allows a process 65 530 of them
 NEVER = 1 << 30  # programs, from which on they are dropped

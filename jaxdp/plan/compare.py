@@ -101,8 +101,8 @@ def compare(
     """One row for every test that fits the setting, best first; three of n, epsilon, effect, power are given.
 
     Rows without a formula for these columns are simulated, with `replicates`, by default `SIMULATED_ROW`. A test that
-    cannot reach the goal stays in the table with its reason, and so do those whose simulation takes minutes, unless
-    named.
+    cannot reach the goal stays in the table with its reason, and so do those whose simulation takes minutes and those
+    that measure an effect otherwise (log odds, log rates), unless named.
     delta > 0: Gaussian noise for the tests that have it; the others are (epsilon, delta)-DP without.
     Errors: ValueError unless exactly three quantities are given.
     """
@@ -114,8 +114,12 @@ def compare(
         plan = plan_of(name)
         if not plan.applies(setting):
             continue
-        if plan.slow and methods is None:
-            reason = f"{name} is planned by simulation alone, which takes minutes: ask for it by name."
+        if methods is None and (plan.slow or not plan.measures_as(setting)):
+            if plan.slow:
+                why = "is planned by simulation alone, which takes minutes"
+            else:
+                why = f"measures an effect as a {plan.entry.spec.effect}, not in sds"
+            reason = f"{name} {why}: ask for it by name."
             rows.append(Row(name, wanted, **given, cost_of_privacy=None, engine="", reason=reason))
             continue
         own = delta if plan.gaussian else 0.0

@@ -59,12 +59,16 @@ class Plan:
         """formula(setting, n, budget, effect, level) -> power; None where only simulation serves."""
         return formula_at(self.planning.formula)
 
-    @property
-    def reference(self) -> Formula:
-        """Power of the non-private test that its cost is measured against."""
-        found = formula_at(self.planning.reference)
+    def reference(self, setting: Setting) -> Formula:
+        """Power of the non-private test that its cost is measured against, where columns are those of the setting."""
+        place = self.planning.reference if self.measures_as(setting) else Planning.reference
+        found = formula_at(place)
         assert found is not None
         return found
+
+    def measures_as(self, setting: Setting) -> bool:
+        """Whether an effect of the setting is what this test estimates, and not one in sds beside log odds or rates."""
+        return not self.planning.setting or type(setting) is type(self.setting)
 
     @property
     def smallest_n(self) -> int:
@@ -122,7 +126,7 @@ class Plan:
 
     def has_formula(self, setting: Setting, delta: float) -> bool:
         """Whether there is one for these columns and this noise."""
-        if self.planning.setting and type(setting) is not type(self.setting):
+        if not self.measures_as(setting):
             return False
         fits = narrow(setting) or not self.planning.narrow
         fits = fits and (self.planning.unordered or not setting.indicators)

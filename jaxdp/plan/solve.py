@@ -245,7 +245,8 @@ class PlannedTest:
 
     def reference(self, n: int, effect: float) -> float:
         """Power of the usual non-private test."""
-        return self.plan.reference(self._setting(n), int(n), math.inf, effect, self.level)
+        setting = self._setting(n)
+        return self.plan.reference(setting)(setting, int(n), math.inf, effect, self.level)
 
 
 def power(

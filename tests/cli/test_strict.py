@@ -10,6 +10,7 @@ from queries import ROWS, records, write
 
 import jaxdp
 from jaxdp import charge
+from jaxdp.cli import asking
 from jaxdp.cli.main import main
 from jaxdp.core import Cost, Relation
 from jaxdp.data import lines
@@ -134,6 +135,12 @@ def words(folder, command):
     """The command line about the files of the folder."""
     paths = {"DATA": str(folder / "d.csv"), "SCHEMA": str(folder / "s.toml")}
     return [paths.get(word, word) for word in COMMANDS[command]]
+
+
+@pytest.fixture(autouse=True)
+def no_lines_by_the_clock(monkeypatch):
+    """A line every ten seconds says that a run goes on, on a busy machine and not on a quiet one."""
+    monkeypatch.setattr(asking, "EVERY", None)
 
 
 def run(folder, command, capsys, *more):

@@ -37,7 +37,7 @@ def test_each_tier_includes_the_ones_before_it(given, skipped):
 
 
 def test_continuous_integration_runs_every_guard():
-    assert (ROOT / ".ci" / "run").read_text().rstrip().splitlines()[-1] == "scripts/test --full"
+    assert (ROOT / ".ci" / "run").read_text().rstrip().endswith(" scripts/test --full")
 
 
 def test_no_two_files_of_tests_have_one_name():

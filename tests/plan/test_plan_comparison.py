@@ -15,6 +15,7 @@ from planned_columns import SCHEMA, TOML
 from jaxdp import catalogue, plan
 from jaxdp.cli import plan as cli_plan
 from jaxdp.cli.main import main
+from jaxdp.data.dataset import BINARY, Column
 from jaxdp.data.schema import Schema
 from jaxdp.plan.changes import changes
 
@@ -51,6 +52,23 @@ def test_the_comparison_lists_what_fits_best_first(monkeypatch):
     weak = plan.compare(plan.Setting(), n=40, epsilon=0.1, power=0.99, methods=["private-gcm-paper"])
     assert weak[0].reason
     assert weak[0].effect is None
+
+
+def test_a_comparison_measures_one_effect_and_names_the_tests_that_measure_another():
+    """Y from zero, or of two levels, is an outcome of regressions too, whose effects are log rates and log odds."""
+    numbers = plan.Setting(scaled=True, z=(), y=Column(from_zero=True), bent=False)
+    for setting, name, unit in (
+        (numbers, "poisson-regression", "log rate ratio"),
+        (plan.Setting(scaled=True, z=(), y=Column(BINARY, 2), bent=False), "logistic-regression", "log odds ratio"),
+    ):
+        rows = plan.compare(setting, epsilon=1.0, effect=0.5, power=0.8)
+        (row,) = (row for row in rows if row.method == name)
+        assert row.reason == f"{name} measures an effect as a {unit}, not in sds: ask for it by name."
+        assert not rows[0].reason
+        by_name = plan.answer(name, n=1000, epsilon=4.0, effect=0.3, setting=setting, replicates=20)
+        assert by_name.engine == "simulation"
+        plans = plan.solve.PlannedTest.of(name, setting)
+        assert plans.public_n(0.3, 0.8) == plan.solve.PlannedTest.of("partition-gcm", setting).public_n(0.3, 0.8)
 
 
 def test_a_test_that_rejects_without_the_effect_is_listed_with_this_reason():

@@ -17,6 +17,7 @@ import dataclasses
 import datetime
 import math
 import os
+import re
 import secrets
 import sqlite3
 from collections.abc import Iterator
@@ -320,11 +321,12 @@ class Ledger(Uncopied):
     def verify(self, seal: str | None = None) -> None:
         """Raises `LedgerError` unless file, rules, running totals, seals and the sum of all charges agree.
 
-        seal: one that was noted earlier, of which the ledger must be a continuation.
+        seal: one that was noted earlier, of which the ledger must be a continuation; `LedgerError` for what is no seal.
         """
+        noted = None if seal is None else _noted(seal)
         with self._connection() as connected:
             problem = ledger_file.first_problem(connected)
-            if not problem and seal is not None and not ledger_file.holds_seal(connected, seal):
+            if not problem and noted is not None and not ledger_file.holds_seal(connected, noted):
                 problem = "the seal noted earlier is none of its seals, so it was rewritten since"
         self._refuse_damage(problem)
 
@@ -480,6 +482,14 @@ class AskedLedger(Uncopied):
     def charge(self, method: str, cost: Cost, key: Any, **details: Any) -> str:
         """As `Ledger.charge`, with the request."""
         return self.ledger.charge(method, cost, key, request=self.request, **details)
+
+
+def _noted(seal: str) -> str:
+    """The seal as ledgers write it. Errors: `LedgerError` where it is cut short or mistyped."""
+    found = str(seal).strip().lower()
+    if not re.fullmatch("[0-9a-f]{64}", found):
+        raise LedgerError(f"a seal has 64 hexadecimal digits, got {len(found)} characters: copy it whole.")
+    return found
 
 
 def _digest(key: Any) -> str:

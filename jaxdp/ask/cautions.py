@@ -18,17 +18,21 @@ NO_LEDGER = (
 )
 
 FILLED = (
-    "Lines that the file lacks of the {} records asked for, and lines and cells that do not parse, count as if nothing "
-    "stood in them (docs/schema.md#who-sees-what): columns whose values lie off what such a cell counts as are then "
-    "dependent for that reason alone. How many there are is not shown."
+    "{} count as if nothing stood in them (docs/schema.md#who-sees-what): columns whose values lie off what such a "
+    "cell counts as are then dependent for that reason alone. How many there are is not shown."
 )
-_filled: contextvars.ContextVar[int | None] = contextvars.ContextVar("filled", default=None)
+UNPARSED = "ines and cells that do not parse"
+_filled: contextvars.ContextVar[str] = contextvars.ContextVar("filled", default="")
 
 
 @contextlib.contextmanager
-def filled_up_to(records: int | None) -> Iterator[None]:
-    """Answers inside say that missing lines count as empty cells; records: the number asked for, None for none."""
-    token = _filled.set(records)
+def filled(accepts: bool, records: int | None) -> Iterator[None]:
+    """Answers inside say that what does not parse counts as empty cells, where the reading accepts it.
+
+    records: the number that the table is filled up to, None for none.
+    """
+    lacking = f"Lines that the file lacks of the {records} records asked for, and l" if records is not None else "L"
+    token = _filled.set(FILLED.format(f"{lacking}{UNPARSED}") if accepts else "")
     try:
         yield
     finally:
@@ -40,9 +44,9 @@ def cautions(num_records: int, epsilon: float, mode: str, recorded: bool, rules:
 
     rules: the schema's, of the columns that are asked about.
     """
-    found, released, filled = hashed_levels.told(rules), mode == RELEASE, _filled.get()
-    if filled is not None:
-        found.append(FILLED.format(filled))
+    found, released = hashed_levels.told(rules), mode == RELEASE
+    if _filled.get():
+        found.append(_filled.get())
     if num_records < FEW_RECORDS:
         found.append(f"Few records ({num_records}): only what is strong, or common, shows above the noise.")
     if released and MUCH < epsilon < math.inf:

@@ -28,6 +28,8 @@ from jaxdp.data.schema import Schema
 from jaxdp.independence.equivalence import takes_margins
 from jaxdp.spec import Options
 
+BUILT = ": give the test's name, and its settings as fields={...}; a test that is built already goes to jaxdp.run"
+
 MIN_ROWS = 10
 
 
@@ -56,13 +58,15 @@ class Query(TableQuery[Answer]):
 
         Errors: ValueError for columns and tests that do not exist or do not fit, all before a table is opened.
         """
+        for name in ("method", "sees"):
+            if not isinstance(how.get(name), str | None):
+                raise ValueError(
+                    f"{name} must be a name, got {type(how[name]).__name__}{BUILT if name == 'method' else ''}."
+                )
         own = complete(TestOptions, how)
         method, sees = own["method"], own["sees"]
         x, y, given = (tuple(schema.named(role, own[role])) for role in ("x", "y", "given"))
         domain = _coded(schema, x, y, given)
-        for name, value in (("method", method), ("sees", sees)):
-            if value is not None and not isinstance(value, str):
-                raise ValueError(f"{name} must be a name, got {type(value).__name__}.")
         if method and sees:
             raise ValueError("give method or sees, not both: the method settles what is seen.")
         entry = catalogue.find(method) if method else catalogue.default(domain, sees=sees)
@@ -131,7 +135,13 @@ class Query(TableQuery[Answer]):
         """The query in words."""
         verb = "Is" if len(self.x) == 1 else "Are"
         given = f" given {listing(self.given)}" if self.given else ""
-        return f"{verb} {listing(self.x)} independent of {listing(self.y)}{given}?"
+        return f"{verb} {listing(self.x)} independent of {self._outcome or listing(self.y)}{given}?"
+
+    @property
+    def _outcome(self) -> str:
+        """Y as the schema names it where it is a time and its event, which are no two columns to be tested jointly."""
+        declared = {columns: name for name, columns in self.schema.outcomes.items()}
+        return f"{declared[self.y]} (time {self.y[0]}, event {self.y[1]})" if self.y in declared else ""
 
     def selection(self, table: Table) -> Selection:
         """X, Y and Z."""
@@ -198,6 +208,10 @@ class Query(TableQuery[Answer]):
     def _require_sums(self, selection: Selection, rows: int) -> None:
         """Raises ValueError, before anything is read, if the test needs all records of a table that is too large."""
         told = self._needs_all(rows)
+        if told and selection.table.reading.keep_sums is not None and selection.fits(rows, self.entry.memory):
+            raise ValueError(
+                f"{self.entry.name} has no sums to keep, and this table fits into memory: leave keep_sums out."
+            )
         if told:
             others = [query.entry.name for query in self._defaults_with_sums(rows)]
             use = f"use a test with sums ({' or '.join(others)}), or more memory" if others else "use more memory"

@@ -121,7 +121,7 @@ class Selection:
             raise
         if rows is None:
             return None
-        too_large = streamed.bytes_in_memory(rows, len(self.names)) + needed(rows) > self.table.reading.limit
+        too_large = not self.fits(rows, needed)
         if too_large and self.table.reading.strict and self.table.is_text:
             raise ValueError(
                 "strict reading of a file of texts needs it in memory: save it as Parquet, whose cells have types."
@@ -135,7 +135,7 @@ class Selection:
             return rows
         kept_sums.files_of(source)
         if self.table.reading.strict and self.table.is_text:
-            raise ValueError("--keep-sums goes without --strict on a file of texts: save it as Parquet.")
+            raise ValueError("--keep-sums cannot be combined with --strict on a file of texts: save it as Parquet.")
         return streamed.rows_of(source) if rows is None else rows
 
     def kept(self) -> kept_sums.KeptSums | None:
@@ -143,14 +143,17 @@ class Selection:
         folder = self.table.reading.keep_sums
         return None if folder is None else kept_sums.KeptSums(folder)
 
+    def fits(self, rows: int, needed: Callable[[int], int]) -> bool:
+        """Whether so many rows may be in memory at once, with what the test needs of them."""
+        return streamed.bytes_in_memory(rows, len(self.names)) + needed(rows) <= self.table.reading.limit
+
     def in_memory(self, rows: int, needed: Callable[[int], int] = lambda rows: 0) -> str:
         """What is said of a table of so many rows to a test that needs them all: about how many it can be given."""
         most = self.table.reading.limit
         low, high = 0, most // streamed.bytes_in_memory(1, len(self.names)) + 1
         while high - low > 1:
             middle = (low + high) // 2
-            fits = streamed.bytes_in_memory(middle, len(self.names)) + needed(middle) <= most
-            low, high = (middle, high) if fits else (low, middle)
+            low, high = (middle, high) if self.fits(middle, needed) else (low, middle)
         return (
             f"Of these columns about {low} records fit into {most / 1e9:.3g} GB (--memory), and the table has about "
             f"{rows}"

@@ -22,7 +22,7 @@ from jaxdp._base.amounts import spent
 from jaxdp._base.arguments import MAX_EPSILON, MIN_EPSILON, USUAL_DELTA
 from jaxdp.ask import reading
 from jaxdp.ask.calls import READING, SHARED, CallOptions
-from jaxdp.ask.cautions import cautions, filled_up_to
+from jaxdp.ask.cautions import cautions, filled
 from jaxdp.ask.reading import Reading, Selection, Table
 from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.core import Cost
@@ -111,7 +111,7 @@ class TableQuery[Answer](abc.ABC):
         on_stage("reading the data")
 
         def answered(data: Any, account: Any) -> Answer:
-            with filled_up_to(how.records if how.strict else None):
+            with filled(how.strict or how.force, how.records if how.strict else None):
                 return query.answer(data, key, account, on_stage, **more)
 
         with charge.explaining(account) as account:

@@ -425,8 +425,10 @@ def _computed(content: dict) -> str:
 
 def _table_line(row) -> str:
     from jaxdp._base.amounts import spent
+    from jaxdp.plan.compare import BY_NAME
 
     if row.reason:
-        return f"  {row.method:<22}{LEVEL_LOST if LEVEL_LOST in row.reason else 'not within reach':>44}"
+        short = next((told for told in (LEVEL_LOST, BY_NAME) if told in row.reason), "not within reach")
+        return f"  {row.method:<22}{short:>44}"
     cost = "" if row.cost_of_privacy is None else f"{row.cost_of_privacy:.3g}"
     return f"  {row.method:<22}{row.n:>10}{spent(row.epsilon, 3):>10}{row.effect:>9.3g}{row.power:>8.3g}{cost:>17}"

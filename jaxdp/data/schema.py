@@ -376,11 +376,12 @@ class Schema:
         """Raises ValueError for strict or a stated number of records where not every row is a record."""
         if self.unit and (strict or records is not None):
             raise ValueError(
-                f"unit = {self.unit!r} goes without strict and records: how many units a table has depends on its rows."
+                f"unit = {self.unit!r} cannot be combined with strict or records: the rows decide how many units there "
+                "are."
             )
         if self.missing == DROP and (strict or records is not None):
             raise ValueError(
-                f"missing = {DROP!r} goes without strict and records: how many records are complete depends on them."
+                f"missing = {DROP!r} cannot be combined with strict or records: the cells decide how many are complete."
             )
 
     def kept(

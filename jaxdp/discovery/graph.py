@@ -179,7 +179,10 @@ def graph_from_arcs(names: Sequence[str], arcs: np.ndarray, **public) -> Graph:
 def graph_from_dict(content: Mapping[str, Any]) -> Graph:
     """The inverse of `Graph.to_dict`. Errors: ValueError with the offending key or name."""
     if not isinstance(content, Mapping) or not isinstance(content.get("names"), list):
-        raise ValueError('a graph needs "names", a list of column names.')
+        raise ValueError(
+            'a graph needs "names", a list of column names, beside "directed" and "undirected", lists of pairs of '
+            "them: graph.json of an earlier run is such a file."
+        )
     names = [str(name) for name in content["names"]]
     position = {name: i for i, name in enumerate(names)}
     if len(position) != len(names):

@@ -9,6 +9,7 @@ from jaxdp._base import lazy
 # name -> module that holds it; imported on first use.
 _EXPORTS = {
     "PrivateQueries": "queries",
+    "PrivateSelector": "sklearn",
     "causal_learn_test": "causal_learn",
     "dodiscover_test": "dodiscover",
     "dowhy_test": "dowhy",

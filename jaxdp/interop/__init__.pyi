@@ -8,5 +8,6 @@ from jaxdp.interop.one_process import in_threads as in_threads
 from jaxdp.interop.opendp import opendp_measurement as opendp_measurement
 from jaxdp.interop.pgmpy import pgmpy_ci_test as pgmpy_ci_test
 from jaxdp.interop.queries import PrivateQueries as PrivateQueries
+from jaxdp.interop.sklearn import PrivateSelector as PrivateSelector
 from jaxdp.interop.stand_in_table import stand_in as stand_in
 from jaxdp.interop.tigramite import tigramite_test as tigramite_test

@@ -16,6 +16,7 @@ from jaxdp.plan.methods import plan_of, plans
 from jaxdp.plan.setting import Setting
 from jaxdp.plan.solve import FORMULA, LEVEL, Planned, PlannedTest
 
+BY_NAME = "ask for it by name"
 SIMULATED_ROW = 400  # replicates of a row that has no formula
 NEAR_ONE = 0.99  # a simulated power above it does not say how many records fewer would do without privacy
 
@@ -119,7 +120,7 @@ def compare(
                 why = "is planned by simulation alone, which takes minutes"
             else:
                 why = f"measures an effect as a {plan.entry.spec.effect}, not in sds"
-            reason = f"{name} {why}: ask for it by name."
+            reason = f"{name} {why}: {BY_NAME}."
             rows.append(Row(name, wanted, **given, cost_of_privacy=None, engine="", reason=reason))
             continue
         own = delta if plan.gaussian else 0.0

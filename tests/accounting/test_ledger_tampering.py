@@ -336,6 +336,11 @@ def test_the_command_prints_a_seal_and_takes_it_back(ledger, tmp_path, capsys):
     seal = capsys.readouterr().out.split("seal ")[1].split(":")[0]
     spend(ledger, 0.01)
     assert main(["ledger", "verify", str(ledger.path), "--seal", seal]) == 0
+    assert main(["ledger", "verify", str(ledger.path), "--seal", f" {seal.upper()}"]) == 0
+    capsys.readouterr()
     assert main(["ledger", "verify", str(ledger.path), "--seal", "0" * 64]) == 2
+    assert "rewritten since" in capsys.readouterr().err
+    assert main(["ledger", "verify", str(ledger.path), "--seal", seal[:20]]) == 2
+    assert "64 hexadecimal digits, got 20" in capsys.readouterr().err
     assert main(["ledger", "export", str(ledger.path), "--out", str(tmp_path / "out")]) == 0
     assert json.loads((tmp_path / "out" / "ledger.json").read_text())["charges"][0]["source"] == ""

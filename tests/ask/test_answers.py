@@ -232,3 +232,8 @@ def test_an_answer_without_a_finding_is_not_flagged_by_what_doubts_findings():
 def test_a_method_that_is_no_name_is_refused_in_one_sentence(how):
     with pytest.raises(ValueError, match=r"must be a name, got (ndarray|int)"):
         jaxdp.test(columns(), bounds=BOUNDS, key=jax.random.key(0), **(QUERY | how))
+
+
+def test_a_test_that_is_built_already_is_led_to_run():
+    with pytest.raises(ValueError, match=r"must be a name, got BandGCM: .* goes to jaxdp\.run"):
+        jaxdp.test(columns(), x="x", y="y", bounds=BOUNDS, method=jaxdp.BandGCM(epsilon=1.0))

@@ -135,7 +135,7 @@ def test_one_record_per_unit_and_a_replaced_person_moves_one_record():
     many = units([(str(i), i / 10) for i in range(200)])
     assert values(schema, many, shuffled=True) != values(schema, many, shuffled=True)
     assert sorted(values(schema, many, shuffled=True)) == sorted(many["v"])
-    with pytest.raises(ValueError, match="goes without strict"):
+    with pytest.raises(ValueError, match="cannot be combined with strict"):
         schema.read_table(many, strict=True)
     with pytest.raises(TypeError, match="unit must be the name"):
         Schema.from_dict({**UNITS, "unit": 3})

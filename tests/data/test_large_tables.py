@@ -410,6 +410,18 @@ def test_other_queries_go_on_with_kept_sums_too(name, folder, small_memory, tmp_
     assert repr(found) == repr(plain)
 
 
+def test_a_test_without_sums_says_so_where_the_table_is_not_too_large(folder, tmp_path):
+    with pytest.raises(ValueError, match=r"band-gcm has no sums to keep, and this table fits .* leave keep_sums out"):
+        jaxdp.test(
+            str(folder),
+            schema=SPEC,
+            method="band-gcm",
+            epsilon=1.0,
+            **QUERIES["partition-gcm"],
+            keep_sums=tmp_path / "kept",
+        )
+
+
 def test_kept_sums_of_something_else_are_refused(folder, small_memory, tmp_path, monkeypatch):
     monkeypatch.setattr(kept_sums, "SECONDS", 0.0)
     kept, copied = tmp_path / "kept", tmp_path / "copied"

@@ -144,7 +144,10 @@ class Unpaid:
     [
         (lambda at, how: asked(at, "partition-gcm", BY_PERSON | {"rows": "all"}, **how), "--rows random"),
         (lambda at, how: asked(at, "noisy-table", BY_PERSON, keep_sums="sums", **how), "leave out keep_sums"),
-        (lambda at, how: asked(at, "noisy-table", BY_PERSON, records=700, **how), "goes without strict and records"),
+        (
+            lambda at, how: asked(at, "noisy-table", BY_PERSON, records=700, **how),
+            "cannot be combined with strict or records",
+        ),
         (
             lambda at, how: jaxdp.test(at, schema=BY_PERSON, x="b", y="b2", epsilon=1.0, method="unit-circle", **how),
             "one complete row for each record",

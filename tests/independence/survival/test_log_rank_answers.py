@@ -71,6 +71,7 @@ def test_times_and_events_that_the_schema_declares_are_compared_by_log_rank(y):
     assert answer.content["method"] == "log-rank"
     assert answer.p_value < 0.01
     if y != ["died", "days"]:
+        assert answer.content["title"] == "Is arm independent of survival (time days, event died)?"
         assert answer.p_value == pytest.approx(asked(table, 2.0).p_value, rel=1e-6)
 
 

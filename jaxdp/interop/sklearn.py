@@ -1,0 +1,149 @@
+"""Selection of features for scikit-learn by private tests.
+
+selector = PrivateSelector(epsilon=2.0, bounds=(0.0, 10.0), target=["no", "yes"])
+pipeline = make_pipeline(selector, LogisticRegression())       # the classifier itself is not private
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from jaxdp import null_laws
+from jaxdp._base import check
+from jaxdp._base.amounts import spent
+from jaxdp.accounting.ledger import BudgetExhausted
+from jaxdp.ask.session import Session
+
+TARGET = "target"
+MIN_SAMPLES = 10  # of any private test
+DIGITS = 10**9  # a share of the budget is cut to so many parts, which a ledger charges as they are
+ADJUST = {"holm": null_laws.holm, "bh": null_laws.benjamini_hochberg}
+
+
+class PrivateSelector(SelectorMixin, BaseEstimator):
+    """Keeps the features that a private test finds dependent on the target.
+
+    epsilon: budget of one `fit`, shared equally by the features. bounds: public bounds (low, high) of every feature, or
+    a mapping of feature name (without names: its number) -> bounds. target: public bounds (low, high) of a numeric
+    target, or the list of its levels.
+    level: of the adjusted p-values. adjust: "holm" (family-wise error) or "bh" (false discovery rate). method: as in
+    `jaxdp.test`; None chooses by the kinds of columns.
+    ledger: a `jaxdp.Ledger` that every fit charges. random_state: None makes a release; a whole number makes a
+    simulation, which is NOT PRIVATE.
+    `fit(X, y)` takes X (n, features) of numbers and y (n,); values beyond bounds are clipped, and missing values are
+    refused. Sets `p_values_` and `adjusted_p_values_` (features,), `support_`, `answers_`, `n_features_in_`.
+    Every fit pays anew: a search over parameters or folds pays once for each of its fits, and folds overlap in records.
+    Privacy: epsilon-DP for replacing a record of (X, y), by sequential composition over the features. What is fitted
+    to the selected features afterwards is not covered.
+    Errors: ValueError for bounds, a target or settings that are missing or do not fit, before anything is charged.
+    Source: `jaxdp.test` for each feature; Holm (1979), Benjamini and Hochberg (1995).
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        bounds: Any = None,
+        target: Any = None,
+        level: float = 0.05,
+        adjust: str = "holm",
+        method: str | None = None,
+        ledger: Any = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.target = target
+        self.level = level
+        self.adjust = adjust
+        self.method = method
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> PrivateSelector:
+        """Tests every feature against the target."""
+        check.in_range(0.0, 1.0, level=self.level)
+        check.positive(epsilon=self.epsilon)
+        check.one_of(ADJUST, adjust=self.adjust)
+        features, target = validate_data(
+            self, X, y, dtype="numeric", y_numeric=self._is_numeric(), ensure_min_samples=MIN_SAMPLES
+        )
+        names = [f"feature {i}" for i in range(features.shape[1])]
+        columns = {name: self._rule(i) for i, name in enumerate(names)} | {TARGET: self._target_rule()}
+        table = dict(zip(names, features.astype(float).T, strict=True)) | {TARGET: np.asarray(target)}
+        session = Session(table, schema={"columns": columns}, key=self._key(), **self._purse())
+        share = math.floor(self.epsilon / len(names) * DIGITS) / DIGITS
+        self.answers_ = [session.test(x=name, y=TARGET, epsilon=share, method=self.method) for name in names]
+        self.p_values_ = np.array([answer.p_value for answer in self.answers_])
+        with jax.enable_x64(True):
+            self.adjusted_p_values_ = np.asarray(ADJUST[self.adjust](self.p_values_))
+        self.support_ = self.adjusted_p_values_ <= self.level
+        return self
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def _key(self) -> Any:
+        """None for a release."""
+        if self.random_state is None:
+            return None
+        if not isinstance(self.random_state, numbers.Integral):
+            raise ValueError(f"random_state must be None (a release) or a whole number, got {self.random_state!r}.")
+        return jax.random.key(int(self.random_state))
+
+    def _purse(self) -> dict[str, Any]:
+        """Errors: `BudgetExhausted` where the ledger has less left than the features cost together."""
+        if self.ledger is None:
+            return {"epsilon": self.epsilon}
+        left = self.ledger.remaining.epsilon
+        if left is not None and left < self.epsilon:
+            raise BudgetExhausted(
+                f"this fit costs epsilon {spent(self.epsilon)}, and the ledger has {spent(left)} left."
+            )
+        return {"ledger": self.ledger}
+
+    def _is_numeric(self) -> bool:
+        return _is_bounds(self.target)
+
+    def _rule(self, place: int) -> dict[str, Any]:
+        name = getattr(self, "feature_names_in_", range(place + 1))[place]
+        found = self.bounds.get(name) if isinstance(self.bounds, Mapping) else self.bounds
+        if not _is_bounds(found):
+            raise ValueError(
+                f"bounds of feature {name!r} are not known: give bounds=(low, high), public numbers and not the least "
+                f"and largest value of the records, or a mapping of feature -> bounds; got {found!r}."
+            )
+        return {"kind": "continuous", "bounds": [float(end) for end in found]}
+
+    def _target_rule(self) -> dict[str, Any]:
+        if self._is_numeric():
+            return {"kind": "continuous", "bounds": [float(end) for end in self.target]}
+        levels = [] if self.target is None or isinstance(self.target, str) else list(self.target)
+        if len(levels) < 2:
+            raise ValueError(
+                "target is not known: give target=(low, high) of a numeric target, or the list of its levels, "
+                f"target=[...]; got {self.target!r}."
+            )
+        return {"kind": "binary" if len(levels) == 2 else "categorical", "levels": levels}
+
+
+def _is_bounds(value: Any) -> bool:
+    """Whether it is a pair (low, high) of numbers; a list of two is levels."""
+    pair = isinstance(value, tuple) and len(value) == 2
+    return pair and all(isinstance(end, numbers.Real) and np.isfinite(float(end)) for end in value)

@@ -1,0 +1,102 @@
+"""The selector of features: what it keeps, what it pays, and scikit-learn's own checks of an estimator."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+import jaxdp
+from jaxdp.interop import PrivateSelector
+
+KNOWN = {"bounds": (0.0, 1.0), "target": (0.0, 1.0)}
+
+
+def numbers(n=1500, count=5, seed=0):
+    """The first feature moves the target, the others do not."""
+    rng = np.random.default_rng(seed)
+    features = rng.uniform(size=(n, count))
+    return features, np.clip(0.6 * features[:, 0] + 0.2 * rng.uniform(size=n), 0.0, 1.0)
+
+
+def test_the_feature_that_moves_the_target_is_kept_and_the_answers_are_those_of_the_test():
+    features, target = numbers()
+    found = PrivateSelector(epsilon=5.0, random_state=1, **KNOWN).fit(features, target)
+    assert found.get_support().tolist() == [True, False, False, False, False]
+    assert found.transform(features).shape == (1500, 1)
+    assert [answer.content["epsilon"] for answer in found.answers_] == [1.0] * 5
+    assert found.adjusted_p_values_ == pytest.approx(np.asarray(jaxdp.null_laws.holm(found.p_values_)), rel=1e-5)
+    again = clone(found).fit(features, target)
+    assert np.array_equal(found.p_values_, again.p_values_)
+    assert not np.array_equal(found.p_values_, found.set_params(random_state=2).fit(features, target).p_values_)
+
+
+def test_a_fit_charges_its_epsilon_once_for_all_features_and_nothing_where_it_is_not_left(tmp_path):
+    features, target = numbers(count=3)
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.5)
+    found = PrivateSelector(epsilon=1.0, ledger=ledger, **KNOWN).fit(features, target)
+    assert ledger.spent.epsilon == pytest.approx(1.0)
+    assert ledger.spent.epsilon <= 1.0
+    assert [answer.content["mode"] for answer in found.answers_] == ["release"] * 3
+    with pytest.raises(jaxdp.BudgetExhausted, match=r"costs epsilon 1, and the ledger has 0\.5"):
+        found.fit(features, target)
+    assert len(ledger.rows()) == 3
+
+
+def test_a_frame_a_target_of_levels_and_bounds_by_name_in_a_pipeline():
+    table = load_breast_cancer(as_frame=True)
+    frame = table.data[["mean radius", "mean texture", "symmetry error"]]
+    bounds = {"mean radius": (5, 30), "mean texture": (5, 40), "symmetry error": (0, 0.1)}
+    selector = PrivateSelector(epsilon=6.0, bounds=bounds, target=[0, 1], random_state=0)
+    pipeline = make_pipeline(selector.set_output(transform="pandas"), LogisticRegression()).fit(frame, table.target)
+    assert "mean radius" in list(selector.get_feature_names_out())
+    assert pipeline.score(frame, table.target) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"target": (0.0, 1.0)}, r"bounds of feature 0 are not known"),
+        ({"bounds": {0: (0.0, 1.0)}, "target": (0.0, 1.0)}, r"bounds of feature 1 are not known"),
+        ({"bounds": (0.0, 1.0)}, "target is not known"),
+        (KNOWN | {"adjust": "none"}, "adjust must be"),
+        (KNOWN | {"level": 2.0}, "level must be"),
+        (KNOWN | {"epsilon": -1.0}, "epsilon must be"),
+        (KNOWN | {"random_state": 0.5}, "random_state must be None"),
+        (KNOWN | {"method": "log-rank"}, "log-rank"),
+    ],
+)
+def test_what_is_missing_is_told_before_anything_is_charged(how, sentence, tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=5.0)
+    charged = {} if "random_state" in how else {"ledger": ledger}
+    with pytest.raises(ValueError, match=sentence):
+        PrivateSelector(**how, **charged).fit(*numbers(count=3))
+    assert ledger.spent.epsilon == 0.0
+
+
+def test_missing_values_are_refused():
+    features, target = numbers()
+    features[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        PrivateSelector(**KNOWN).fit(features, target)
+
+
+@pytest.mark.full
+def test_true_nulls_are_kept_no_more_often_than_the_level_says():
+    kept = 0
+    for seed in range(60):
+        features, target = numbers(n=400, count=3, seed=seed)
+        shuffled = np.random.default_rng(1000 + seed).permutation(target)
+        kept += PrivateSelector(epsilon=3.0, random_state=seed, **KNOWN).fit(features, shuffled).get_support().any()
+    assert kept <= 11  # of 60 at .05: more than 11 has a chance below 1e-4
+
+
+@pytest.mark.full
+def test_scikit_learn_takes_it_for_an_estimator():
+    selector = PrivateSelector(epsilon=5.0, bounds=(-200.0, 200.0), target=(-200.0, 200.0), random_state=0)
+    done = check_estimator(selector, on_fail=None, on_skip=None)
+    failed = {one["check_name"]: str(one["exception"]) for one in done if one["status"] == "failed"}
+    assert failed == {}
+    assert sum(one["status"] == "passed" for one in done) > 30

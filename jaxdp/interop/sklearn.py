@@ -132,9 +132,10 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
         return {"kind": "continuous", "bounds": [float(end) for end in found]}
 
     def _target_rule(self) -> dict[str, Any]:
+        target: Any = self.target
         if self._is_numeric():
-            return {"kind": "continuous", "bounds": [float(end) for end in self.target]}
-        levels = [] if self.target is None or isinstance(self.target, str) else list(self.target)
+            return {"kind": "continuous", "bounds": [float(end) for end in target]}
+        levels = [] if target is None or isinstance(target, str) else list(target)
         if len(levels) < 2:
             raise ValueError(
                 "target is not known: give target=(low, high) of a numeric target, or the list of its levels, "

@@ -123,7 +123,7 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
 
     def _rule(self, place: int) -> dict[str, Any]:
         name = getattr(self, "feature_names_in_", range(place + 1))[place]
-        found = self.bounds.get(name) if isinstance(self.bounds, Mapping) else self.bounds
+        found: Any = self.bounds.get(name) if isinstance(self.bounds, Mapping) else self.bounds
         if not _is_bounds(found):
             raise ValueError(
                 f"bounds of feature {name!r} are not known: give bounds=(low, high), public numbers and not the least "

@@ -136,6 +136,8 @@ class KruskalWallis(PrivateTest):
             "f_oneway",
         ),
         columns=Columns.CODES,
+        assumption="The hypothesis is that the groups have one law. It is false where none lies higher but spreads "
+        "differ: p-values below 0.05, and intervals that leave out 0.5, then come more often than one time in twenty.",
         alternatives="groups whose values lie higher or lower than others'",
         effect="chance that a value of one of two groups lies above one of the other, ties half (0.5: no shift)",
         describe_effect=_describe_effect,

@@ -307,7 +307,7 @@ class Schema:
                     f"column {name!r} stands for the times {time!r} and the events {event!r}: name it as y, by itself."
                 )
             if name not in self.rules:
-                self._refuse(found, place)
+                self._refuse(found, place, self.outcomes if role == "y" else ())
         if role == "given":
             self.require_unhashed(found)
         return found
@@ -322,9 +322,10 @@ class Schema:
                     "with a delta (jaxdp schema draft --private --levels-of)."
                 )
 
-    def _refuse(self, names: Sequence[str], place: int) -> NoReturn:
-        close = difflib.get_close_matches(names[place], self.names, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it describes {_listing(self.names)}."
+    def _refuse(self, names: Sequence[str], place: int, outcomes: Mapping[str, Any] | tuple[()] = ()) -> NoReturn:
+        known = (*self.names, *outcomes)
+        close = difflib.get_close_matches(names[place], known, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it describes {_listing(known)}."
         raise ValueError(f"column {printed_name(names, place, self.names)} is not in the schema; {hint}")
 
     def _columns(self, name: str, form: str) -> tuple[Column, ...]:

@@ -311,7 +311,10 @@ def _nodes(like):
 
 def _checked(loss, low: float, high: float) -> Loss:
     if not callable(loss):
-        raise ValueError(f"loss must be a function loss(t, y), got {type(loss).__name__}.")
+        raise ValueError(
+            f"loss must be a function loss(t, y), got {type(loss).__name__}; in Python "
+            'fields={"loss": loss} of jaxdp.test hands one on.'
+        )
     if not all(isinstance(end, int | float | np.number) for end in (low, high)):
         raise ValueError("low and high, the public ends of y, must be numbers.")
     if not low < high or not np.isfinite(high - low):

@@ -107,6 +107,12 @@ def test_declared_times_and_events_are_ordinary_columns_elsewhere():
             Query.of(schema, x="arm", y=y, epsilon=1.0).entry is Query.of(undeclared, x="arm", y=y, epsilon=1.0).entry
         )
     assert Query.of(undeclared, x="arm", y=["days", "died"], epsilon=1.0).entry.name != "log-rank"
+    with pytest.raises(
+        ValueError, match=r"'week' is not in the schema; it describes 'arm', 'died', 'days', 'survival'"
+    ):
+        Query.of(schema, x="arm", y="week", epsilon=1.0)
+    with pytest.raises(ValueError, match=r"'week' is not in the schema; it describes 'arm', 'died', 'days'\."):
+        Query.of(schema, x="week", y="survival", epsilon=1.0)
     for said in ({"x": "survival", "y": "arm"}, {"x": "arm", "y": ["survival", "died"]}):
         with pytest.raises(
             ValueError, match="'survival' stands for the times 'days' and the events 'died': name it as"

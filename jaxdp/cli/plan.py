@@ -403,8 +403,9 @@ def summary(rows, content: dict, folder: Path) -> str:
         lines.append(sections.paragraph("rests on", content["rests_on"]))
     lines.append(f"  computed   {_computed(content)}, level {content['level']:g}")
     if len(rows) > 1:
-        lines.append(f"\n  {'test':<22}{'n':>10}{'epsilon':>10}{'effect':>9}{'power':>8}{'cost of privacy':>17}")
-        lines.extend(_table_line(row) for row in rows)
+        wide = max(len(row.method) for row in rows)
+        lines.append(f"\n  {'test':<{wide}}{'n':>10}{'epsilon':>10}{'effect':>9}{'power':>8}{'cost of privacy':>17}")
+        lines.extend(_table_line(row, wide) for row in rows)
         lines.append("")
     names = ["plan.json", "power.png", "report.html", *(["comparison.csv"] if len(rows) > 1 else [])]
     lines.append(f"  files      {', '.join(str(folder / name) for name in names if (folder / name).exists())}")
@@ -423,12 +424,12 @@ def _computed(content: dict) -> str:
     return f"by simulation, at most {most} data sets a step: its power is known to +-{error:.2g}"
 
 
-def _table_line(row) -> str:
+def _table_line(row, wide: int) -> str:
     from jaxdp._base.amounts import spent
     from jaxdp.plan.compare import BY_NAME
 
     if row.reason:
         short = next((told for told in (LEVEL_LOST, BY_NAME) if told in row.reason), "not within reach")
-        return f"  {row.method:<22}{short:>44}"
+        return f"  {row.method:<{wide}}{short:>44}"
     cost = "" if row.cost_of_privacy is None else f"{row.cost_of_privacy:.3g}"
-    return f"  {row.method:<22}{row.n:>10}{spent(row.epsilon, 3):>10}{row.effect:>9.3g}{row.power:>8.3g}{cost:>17}"
+    return f"  {row.method:<{wide}}{row.n:>10}{spent(row.epsilon, 3):>10}{row.effect:>9.3g}{row.power:>8.3g}{cost:>17}"

@@ -21,7 +21,8 @@ FILLED = (
     "{} count as if nothing stood in them (docs/schema.md#who-sees-what): columns whose values lie off what such a "
     "cell counts as are then dependent for that reason alone. How many there are is not shown."
 )
-UNPARSED = "ines and cells that do not parse"
+UNPARSED = "Lines and cells that do not parse"
+LACKING = "Lines that the file lacks of the {} records asked for, and lines and cells that do not parse,"
 _filled: contextvars.ContextVar[str] = contextvars.ContextVar("filled", default="")
 
 
@@ -31,8 +32,8 @@ def filled(accepts: bool, records: int | None) -> Iterator[None]:
 
     records: the number that the table is filled up to, None for none.
     """
-    lacking = f"Lines that the file lacks of the {records} records asked for, and l" if records is not None else "L"
-    token = _filled.set(FILLED.format(f"{lacking}{UNPARSED}") if accepts else "")
+    subject = UNPARSED if records is None else LACKING.format(records)
+    token = _filled.set(FILLED.format(subject) if accepts else "")
     try:
         yield
     finally:

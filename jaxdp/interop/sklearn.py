@@ -21,6 +21,7 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
 from jaxdp.accounting.ledger import BudgetExhausted
+from jaxdp.ask import reading
 from jaxdp.ask.session import Session
 
 TARGET = "target"
@@ -81,6 +82,7 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
         columns = {name: self._rule(i) for i, name in enumerate(names)} | {TARGET: self._target_rule()}
         table = dict(zip(names, features.astype(float).T, strict=True)) | {TARGET: np.asarray(target)}
         session = Session(table, schema={"columns": columns}, key=self._key(), **self._purse())
+        reading.require_parsed(reading.Selection(reading.Table.of(table, schema=session.schema), tuple(columns)))
         share = math.floor(self.epsilon / len(names) * DIGITS) / DIGITS
         self.answers_ = [session.test(x=name, y=TARGET, epsilon=share, method=self.method) for name in names]
         self.p_values_ = np.array([answer.p_value for answer in self.answers_])

@@ -76,6 +76,15 @@ def test_what_is_missing_is_told_before_anything_is_charged(how, sentence, tmp_p
     assert ledger.spent.epsilon == 0.0
 
 
+def test_a_feature_that_does_not_fit_its_bounds_is_told_before_others_are_charged(tmp_path):
+    features, target = numbers(count=3)
+    features[:, 2] += 50.0
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=5.0)
+    with pytest.raises(ValueError, match="lie outside its bounds"):
+        PrivateSelector(ledger=ledger, **KNOWN).fit(features, target)
+    assert ledger.spent.epsilon == 0.0
+
+
 def test_missing_values_are_refused():
     features, target = numbers()
     features[3, 1] = np.nan

@@ -166,7 +166,7 @@ def test_a_comparison_never_recommends_a_test_that_loses_its_level(monkeypatch):
     assert checked["level_interval"] == levels["sum"]
     assert [bool(row.reason) for row in kept] == [False, False, True]
     assert "rejects 21% of such data" in kept[2].reason
-    assert "loses its level" in cli_plan._table_line(kept[2])
+    assert "loses its level" in cli_plan._table_line(kept[2], wide=6)
     none, nothing = cli_plan.keeping_level([rows[0], rows[2]], plan.Setting(), asked)
     assert nothing is None
     assert all("loses its level" in row.reason for row in none)

@@ -25,6 +25,8 @@ OTHERS = 0.3  # kappa: weight of the other coordinates in the scores that are re
 PER_OTHER = 2.0  # q: theirs in the row of information is q kappa, where the bound is one in L1
 FARTHEST = 2.5  # C: records with a whitened column beyond it weigh less than one
 SURE = 40.0  # sds of information that remain where weights reach farther
+SURELY, OVERSHOT, MOST_OVERSHOT = 2.0, 1.25, 4.0  # sds of noise; factors from which, and up to which, steps are cut
+UNLIKE = 0.15  # of the information about X: how far its row may be from that of normal columns
 LONGEST = 0.5  # step of the start, in slopes per sd, that a round can make
 MODELLED = 0.6  # how wrong the rows of the information that are modelled may be, as a share (#pivot)
 FLOOR = 1e-3  # of the variance of a column on its scale
@@ -73,7 +75,8 @@ class Start:
 
     mean: m, (d,). root: L^-1, (d, d). slopes: g0, (p,), the constant first. clear: least variance of a direction of the
     columns, in sds of the noise in it. euclidean: whether N is a norm of L2, else of L1. reach: what R and C are
-    multiplied by. known: what the family has prepared of the other fields, where they are used many times.
+    multiplied by. step, scored: what the last round moved the slopes by, (p,), and the scores that told it so; 0 before
+    there was one. known: what the family has prepared of the other fields, where they are used many times.
     """
 
     mean: Any
@@ -85,6 +88,8 @@ class Start:
     dispersion: Any = 1.0
     reach: Any = 1.0
     family: Any = jax.tree.static(default=LOGISTIC)
+    step: Any = 0.0
+    scored: Any = 0.0
     known: Any = None
 
     @classmethod
@@ -109,6 +114,8 @@ class Start:
             shift=shift,
             dispersion=dispersion,
             family=family,
+            step=jnp.zeros_like(slopes),
+            scored=jnp.zeros_like(slopes),
         )
 
     @property
@@ -317,14 +324,36 @@ class Sums:
         share: how many times this round's budget the last one has, if it comes next: where its noise will be little,
         the weights of that round reach farther.
         """
-        back = jnp.linalg.inv(self._expected(self.start.slopes)[1])
+        products = self._expected(self.start.slopes)[1]
+        back = jnp.linalg.inv(products) / self._overshot(products)
         moved = back @ self.scores
         noise = self.variance_per_scale * jnp.sum((back * self.score_noise[None]) ** 2)
         moved = moved * _left_by(noise, moved)
         moved = moved * jnp.minimum(1.0, LONGEST / (jnp.sqrt(jnp.sum(moved**2)) + 1e-12))
         slopes = self.start.slopes + jnp.where(self.clear >= CLEAR, moved, 0.0)
-        reach = self._reach(share) if share else self.start.reach
-        return dataclasses.replace(self.start, slopes=slopes, reach=reach, known=None)
+        reach = jnp.where(self._as_normal, self._reach(share), 1.0) if share else self.start.reach
+        step = slopes - self.start.slopes
+        return dataclasses.replace(self.start, slopes=slopes, reach=reach, step=step, scored=self.scores, known=None)
+
+    def _overshot(self, products):
+        """By what factor the step before was too long, at least 1: how much more the scores changed than modelled.
+
+        Columns far from normal have more information than normal ones, so that steps overshoot and come back. Only
+        what is more than noise counts.
+        """
+        step = self.start.step
+        modelled = jnp.maximum(step @ products @ step, 1e-30)
+        noise = jnp.sqrt(2.0 * self.variance_per_scale * jnp.sum((self.score_noise * step) ** 2))
+        changed = (self.start.scored - self.scores) @ step - SURELY * noise
+        factor = jnp.clip(changed / modelled, 1.0, MOST_OVERSHOT)
+        return jnp.where(factor > OVERSHOT, factor, 1.0)
+
+    @property
+    def _as_normal(self):
+        """Whether the released row of the information is about what it is of normal columns: beyond, weights that
+        reach farther find still less of the information of the others in the model."""
+        _, extra, _ = self.fit
+        return jnp.sqrt(jnp.sum(extra**2)) <= UNLIKE * self.information[-1]
 
     def _reach(self, share: float):
         """From 1 to the family's widest, what leaves the next round's noise below the family's, and `SURE`."""

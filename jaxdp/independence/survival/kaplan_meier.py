@@ -16,6 +16,13 @@ from jaxdp._base.kept_programs import kept_jit
 from jaxdp.statistics.survival_curves import DRAWS, SEED, SurvivalCurves, survival_curves
 
 
+OPPOSED = (
+    "The hazard ratio and the difference of the restricted means point in opposite directions here. They come from "
+    "releases with noise of their own and weigh times differently: rely on the direction of one only where its "
+    "interval leaves out no difference."
+)
+
+
 @kept_jit
 def estimated(query, sensitivity, counts, num_records, ends) -> SurvivalCurves:
     """From the release of `EventCounts`. query: it, whose mechanism says the law of the noise. ends: of its blocks."""
@@ -23,8 +30,11 @@ def estimated(query, sensitivity, counts, num_records, ends) -> SurvivalCurves:
     return survival_curves(jnp.asarray(counts, float), jnp.asarray(num_records, float), noise, ends)
 
 
-def told(found: SurvivalCurves, ends, x, y) -> dict[str, Any]:
-    """`curves` of result.json. ends: of blocks. x, y: the schema's rules of the group; of the time and of the event."""
+def told(found: SurvivalCurves, ends, x, y, hazard: float) -> dict[str, Any]:
+    """`curves` of result.json. ends: of blocks. x, y: the schema's rules of the group; of the time and of the event.
+
+    hazard: log ratio of the second group to the first in the same answer; NaN where there is none.
+    """
     (group,) = x
     (time,) = (rule for rule in y if rule.is_continuous)
     (event,) = (rule for rule in y if not rule.is_continuous)
@@ -52,6 +62,7 @@ def told(found: SurvivalCurves, ends, x, y) -> dict[str, Any]:
     found_means = _restricted_means(found, time)
     if found_means:
         sentences.insert(1, _means_told(found_means, groups, time, came))
+        sentences[2:2] = [OPPOSED] * (hazard * found_means.get("difference", math.nan) > 0.0)
     return {
         "over": time.name,
         "of": f"share without {came}",

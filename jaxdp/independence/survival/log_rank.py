@@ -19,7 +19,7 @@ from jaxdp._base import check
 from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.kept_programs import kept_jit
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Interpretation, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.core import Interpretation, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, answered
 from jaxdp.data.dataset import CONTINUOUS, Column, Domain
 from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.independence.continuous import validity
@@ -404,7 +404,8 @@ class LogRank(PrivateTest):
             ends = log_rank.ends(query.of.blocks, query.of.even)
             alone = dataclasses.replace(query, of=None)
             found = kaplan_meier.estimated(alone, counts.sensitivity, counts.value[0], counts.num_records, ends)
-        return kaplan_meier.told(found, ends, x, y)
+        hazard = np.asarray(answered(self.settled(shapes, release), release).effect, float)
+        return kaplan_meier.told(found, ends, x, y, float(hazard) if hazard.ndim == 0 else math.nan)
 
     def effect_notes(self, shapes, release):
         """Whether the events are too few or too close together, post-processing; why several strata have no curves."""

@@ -147,3 +147,15 @@ def test_no_difference_is_given_where_a_curve_ends_early():
     found = asked(trial(400, 1.0), 0.5).to_dict()["curves"]
     assert "restricted_means" not in found
     assert not any("Restricted" in sentence for sentence in found["sentences"])
+
+
+def test_an_answer_whose_ratio_and_means_point_in_opposite_directions_says_so():
+    """Under the null noise of two releases decides both, so that some answers do and some do not."""
+    table, said = trial(4000, 1.0), []
+    for seed in range(8):
+        answer = asked(table, 1.0, key=jax.random.key(seed))
+        found, effect = answer.to_dict()["curves"].get("restricted_means"), answer.to_dict()["effect"]
+        opposed = bool(found) and effect is not None and effect * found["difference"] > 0.0
+        assert any(kaplan_meier.OPPOSED in sentence for sentence in answer.sentences()) is opposed
+        said.append(opposed)
+    assert len(set(said)) == 2

@@ -52,7 +52,7 @@ def asked(table, epsilon: float, **more):
         "levels": {"arm": ["control", "drug"], "died": ["no", "yes"]},
         "key": jax.random.key(2),
     }
-    return jaxdp.test(table, x="arm", y=["days", "died"], epsilon=epsilon, method="log-rank", **public, **more)
+    return jaxdp.test(table, x="arm", y=["days", "died"], epsilon=epsilon, method="log-rank", **(public | more))
 
 
 OUTCOME = {

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from jaxdp._base.printed import printed_name
+from jaxdp._base.printed import printed, printed_name
 
 Pair = tuple[str, str]
 
@@ -97,7 +97,9 @@ def known(knowledge: Knowledge | None, names: Sequence[str]) -> Known:
 
 def _pair(pair, name: str) -> Pair:
     columns = tuple(map(str, pair)) if isinstance(pair, tuple | list) else ()
-    if len(columns) != 2 or columns[0] == columns[1]:
+    if len(columns) == 2 and columns[0] == columns[1]:
+        raise ValueError(f"{name}: an edge joins two different columns, and this pair names {printed(columns[0])} twice.")
+    if len(columns) != 2:
         raise ValueError(f'{name} must hold pairs of two different column names, such as ("a", "b").')
     return columns[0], columns[1]
 

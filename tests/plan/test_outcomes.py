@@ -107,6 +107,7 @@ def odds(covariates=0, **fields):
         (odds(3, rate=0.4), 3146, 1.0, 0.0, 0.3),  # the noise of scales decides whether anything is found
     ],
 )
+@pytest.mark.optimised
 def test_slopes_in_log_odds_are_planned(setting, n, epsilon, delta, effect):
     how = {"n": n, "epsilon": epsilon, "effect": effect, "setting": setting, "delta": delta}
     predicted = plan.power("logistic-regression", **how)
@@ -194,6 +195,7 @@ def rates(covariates=0, **fields):
         (rates(2, dispersion=3.0), 10_000, 2.0, 1e-6, 0.12),
     ],
 )
+@pytest.mark.optimised
 def test_slopes_in_log_means_are_planned(setting, n, epsilon, delta, effect):
     how = {"n": n, "epsilon": epsilon, "effect": effect, "setting": setting, "delta": delta}
     predicted = plan.power("poisson-regression", **how)

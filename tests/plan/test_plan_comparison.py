@@ -61,7 +61,7 @@ def test_a_comparison_measures_one_effect_and_names_the_tests_that_measure_anoth
         (numbers, "poisson-regression", "log rate ratio"),
         (plan.Setting(scaled=True, z=(), y=Column(BINARY, 2), bent=False), "logistic-regression", "log odds ratio"),
     ):
-        rows = plan.compare(setting, epsilon=1.0, effect=0.5, power=0.8)
+        rows = plan.compare(setting, n=1000, epsilon=1.0, effect=0.5, replicates=20)
         (row,) = (row for row in rows if row.method == name)
         assert row.reason == f"{name} measures an effect as a {unit}, not in sds: ask for it by name."
         assert not rows[0].reason

@@ -98,7 +98,8 @@ def known(knowledge: Knowledge | None, names: Sequence[str]) -> Known:
 def _pair(pair, name: str) -> Pair:
     columns = tuple(map(str, pair)) if isinstance(pair, tuple | list) else ()
     if len(columns) == 2 and columns[0] == columns[1]:
-        raise ValueError(f"{name}: an edge joins two different columns, and this pair names {printed(columns[0])} twice.")
+        twice = printed(columns[0])
+        raise ValueError(f"{name}: an edge joins two different columns, and this pair names {twice} twice.")
     if len(columns) != 2:
         raise ValueError(f'{name} must hold pairs of two different column names, such as ("a", "b").')
     return columns[0], columns[1]

@@ -45,7 +45,19 @@ def scores(
             least = min_variance if queries[positions[0]][2] else 0.0
             result[positions] = kendall_scores(batch, noise, np.full(len(positions), least))
         else:
-            result[positions] = _goodness(batch, noise, statistic)
+            least = min_variance if queries[positions[0]][2] else 0.0
+            result[positions] = _goodness(batch, noise, statistic, least)
+    return result
+
+
+def by_kind(tables, queries: Sequence[CIQuery], ordered: Sequence[bool], min_variance: float) -> np.ndarray:
+    """`scores`, by Kendall's where both columns are binary or ordered, and chi-squared where the order of one means
+    nothing. ordered: of each column."""
+    result = np.zeros(len(queries))
+    of_two = np.array([ordered[i] and ordered[j] for i, j, _ in queries], bool)
+    for statistic, chosen in (("kendall", of_two), ("chi2", ~of_two)):
+        places = np.flatnonzero(chosen)
+        result[places] = scores(tables, [queries[place] for place in places], statistic, min_variance)
     return result
 
 
@@ -84,8 +96,11 @@ def _gradient_norms(batch: np.ndarray, strata: concordance.Strata, offset: float
     return np.sum(np.where(strata.size[..., None, None] > 0, gradient**2, 0.0), axis=(-3, -2, -1))
 
 
-def _goodness(batch: np.ndarray, noise: np.ndarray, statistic: Statistic) -> np.ndarray:
+def _goodness(batch: np.ndarray, noise: np.ndarray, statistic: Statistic, min_variance: float) -> np.ndarray:
     """Chi-squared or G statistic summed over strata, turned into the |z| of the same p-value.
+
+    min_variance: as of Kendall's; here of a record's cell about those of its stratum, summed, which is 0 where all
+    strata fix one of the columns.
 
     Degrees of freedom count the levels seen in each stratum. Noisy tables: cells below zero count as 0
     and the noise adds (L_a - 1)(L_b - 1) noise/(mean expected cell) to the mean of a stratum, which is taken off.
@@ -98,7 +113,15 @@ def _goodness(batch: np.ndarray, noise: np.ndarray, statistic: Statistic) -> np.
     if np.any(noise > 0):
         inflation = 1.0 + noise / np.maximum(_mean_expected(stratified.expected_counts(counts)), 1.0)
         p_value = chdtrc(np.maximum(found.degrees, 1), found.statistic / inflation)
-    return np.where(found.degrees > 0, -ndtri(0.5 * np.clip(p_value, 1e-300, 1.0)), 0.0)
+    score = np.where(found.degrees > 0, -ndtri(0.5 * np.clip(p_value, 1e-300, 1.0)), 0.0)
+    return np.where((min_variance > 0) & (_left(counts) < min_variance), np.inf, score)
+
+
+def _left(counts: np.ndarray) -> np.ndarray:
+    """Records times what is left of the variation of both columns within the strata, (B,)."""
+    size = counts.sum((-2, -1))
+    among = [np.sum(counts.sum(axis) ** 2, axis=-1) / np.maximum(size, 1.0) ** 2 for axis in (-1, -2)]
+    return np.sum(size * (1.0 - among[0]) * (1.0 - among[1]), axis=-1)
 
 
 def _mean_expected(expected: np.ndarray) -> np.ndarray:

@@ -22,14 +22,12 @@ from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.records import Records, RecordsInChunks, as_records
 from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.checkpoint import described
-from jaxdp.discovery.engine.directions import HELD, Contrasts, Orientation, oriented
-from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
+from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
+from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
-from jaxdp.discovery.engine.max_min_scores import MaxMinScores
 from jaxdp.discovery.engine.moment_scores import MomentScores
-from jaxdp.discovery.engine.orientation import unshielded
 from jaxdp.discovery.engine.session import searched
-from jaxdp.discovery.engine.skeleton import Skeleton, find_skeleton
+from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.methods.table_pc import z_threshold
 from jaxdp.discovery.spec import SearchAudit, SearchSpec, Setting, coded, search
@@ -42,9 +40,6 @@ from jaxdp.statistics import moments
 
 LEVEL = 0.01
 MAX_ORDER = 3
-CONTRAST_ORDER = 2  # largest set of the queries that directions rest on
-CONTRAST_SD = math.sqrt(2.0)  # of a difference of two |z|, at most
-CONTRAST_MEAN = 3.0  # sds; medians were 2.8 of colliders and 3.7 of others on the models of docs/theory/neighbour_pc.md
 MODEL = (
     "Model: linear with normal errors, or any columns that monotone changes of scale make so nearly (normal copula); "
     "dependence that no correlation shows is not found (neighbour_pc looks for bends), and effects that bend strongly "
@@ -151,7 +146,7 @@ def moment_pc(
         skeleton = find_skeleton(len(records.columns), ask, max_order=order, batched=True, known=facts)
         kept, told = false_edges.without_chance(skeleton, decisions, false_edges.SHARE)
         graph = session.graph(records, dataclasses.replace(kept, separators={}), told)
-        directed = _directed(kept, scores, facts, min(order, CONTRAST_ORDER))
+        directed = by_one_release(kept.adjacency, lambda asked: scores.scores(asked)[:, 1], facts, order)
         if directed is not None:
             graph = dataclasses.replace(graph, cpdag=directed.cpdag, arrow_shares=directed.arrow_shares)
         few = test.validity(public_shapes(features)).verdict == validity.REFUSE
@@ -161,28 +156,6 @@ def moment_pc(
         return dataclasses.replace(graph, note=" ".join(said))
 
     return searched(key, "moment_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
-
-
-def _directed(search: Skeleton, scores: MomentScores, facts: Known, max_order: int) -> Orientation | None:
-    """Directions from contrasts in sds, which the one release answers too; None where no triple has one.
-
-    Read off separating sets, a pair that lacks power makes a collider of every common neighbour.
-    """
-
-    def sizes(queries):
-        return scores.scores(queries)[:, 1] if queries else np.zeros(0), np.zeros(len(queries))
-
-    found = MaxMinScores((0,) * len(search.adjacency), sizes, max_order, facts)
-    found.adjacency = search.adjacency
-    triples = unshielded(search.adjacency)
-    values = found.contrast(triples) if triples else np.zeros(0)
-    asked = np.flatnonzero(np.isfinite(values))
-    if not asked.size:
-        return None
-    contrasts = Contrasts(
-        [triples[place] for place in asked], values[asked], CONTRAST_SD, False, 0, None, CONTRAST_MEAN
-    )
-    return oriented(search.adjacency, contrasts, facts.against_time(), HELD)
 
 
 @jax.jit

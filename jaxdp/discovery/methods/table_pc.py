@@ -17,14 +17,16 @@ import numpy as np
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Account, Norm, PrivateQuery, Relation, Sensitivity, release_opened
+from jaxdp.data.dataset import ORDINAL
 from jaxdp.data.records import Records, RecordsInChunks, as_records
-from jaxdp.discovery.engine import colliders, false_edges
+from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.checkpoint import described
+from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
 from jaxdp.discovery.engine.counts import JOINT_CELLS, NoisyCounts
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import find_skeleton
-from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, scores
+from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, by_kind, scores
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.spec import SearchAudit, SearchSpec, Setting, search
 from jaxdp.mechanisms import Geometric
@@ -36,7 +38,7 @@ from jaxdp.statistics.tables import contingency
 LEVEL = 1e-4
 # A replacement takes one record from one cell and puts it into another; an arrival fills one cell.
 HISTOGRAM_BOUNDS = {Relation.REPLACE_ONE: 2, Relation.ADD_OR_REMOVE_ONE: 1}
-EQUAL_SDS = 3.2
+EQUAL_SDS = 4.5  # of the noise, from which draws of `max_min_pc` find as much (docs/discovery.md#small)
 RANGE_SCALES = 64  # the public range leaves this many noise scales on both sides, so that clipping does not bias
 
 
@@ -88,8 +90,8 @@ def _weakest(setting: Setting) -> float:
     """Noise of a covariance of two columns in rows, and half a root of n for chance, as a share of the records.
 
     Two binary columns: the rows that must move are 2 |N11 N22 - N12 N21|/n, which noise of variance 8/epsilon^2 in each
-    of the J joint cells enters with gradients of about 1/4. Three of its sds were as good as the draws of `max_min_pc`
-    in its formula, on random networks (docs/theory/max_min_pc.md#choice).
+    of the J joint cells enters with gradients of about 1/4. `EQUAL_SDS` of them were as good as the draws of `max_min_pc`
+    in its formula, on random networks.
     """
     cells = math.prod(setting.levels)
     if cells > JOINT_CELLS:
@@ -119,7 +121,7 @@ def table_pc(
     relation: Relation = Relation.REPLACE_ONE,
     max_order: int | None = None,
     level: float = LEVEL,
-    statistic: Statistic = "kendall",
+    statistic: Statistic | None = None,
     min_variance: float = INFORMATIVE,
     knowledge: Knowledge | None = None,
     levels: Sequence[int] | None = None,
@@ -130,8 +132,8 @@ def table_pc(
 
     data: `Records`, the pair of `Schema.read_table`, or codes (n, d) with `levels=`; coded columns only, with
     at most 2^20 joint cells. Every test is studentised with its null variance plus the known noise variance.
-    level: two-sided level of each test. statistic: "kendall" for binary and ordered columns, "chi2" or "g"
-    where the order of the levels means nothing. min_variance: see `table_scores.scores`. knowledge: required and
+    level: two-sided level of each test. statistic: "kendall", for binary and ordered columns, or "chi2" or "g", which
+    use no order; default: Kendall's for two columns that are binary or ordered, else chi-squared. min_variance: see `table_scores.scores`. knowledge: required and
     forbidden edges and an order in time. keep: file for the noisy table, with which an interrupted search goes on
     (docs/discovery.md#interrupted).
     Each decision has the q-value of the test that decided: its p-value, noise included, adjusted for the number of
@@ -153,9 +155,15 @@ def table_pc(
         joint = np.asarray(released.value, np.float64)
         noisy = NoisyCounts(joint, geometric_variance(HISTOGRAM_BOUNDS[relation] / float(epsilon)))
         decisions: dict[tuple[int, int], Decision] = {}
+        ordered = [column.levels <= 2 or column.kind == ORDINAL for column in records.columns]
+
+        def sizes(queries):
+            if statistic is None:
+                return by_kind(noisy, queries, ordered, min_variance)
+            return scores(noisy, queries, statistic, min_variance)
 
         def ask(queries):
-            found = scores(noisy, queries, statistic, min_variance)
+            found = sizes(queries)
             for (i, j, given), value in zip(queries, found, strict=True):
                 weakest = decisions.get((i, j))
                 if weakest is None or value < (weakest.value if weakest.value is not None else math.inf):
@@ -165,11 +173,13 @@ def table_pc(
         search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=True, known=facts)
         kept, told = false_edges.without_chance(search, decisions, false_edges.SHARE)
 
-        def z(queries):
-            return scores(noisy, queries, statistic, min_variance)
-
-        graph = session.graph(records, colliders.explained(kept, z), told)
-        return dataclasses.replace(graph, note=colliders.ARROWS) if graph.directed else graph
+        graph = session.graph(records, dataclasses.replace(kept, separators={}), told)
+        directed = by_one_release(kept.adjacency, sizes, facts, max_order)
+        if directed is None:
+            return graph
+        return dataclasses.replace(
+            graph, cpdag=directed.cpdag, arrow_shares=directed.arrow_shares, note=directed.sentence
+        )
 
     return searched(
         key,

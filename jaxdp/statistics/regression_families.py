@@ -7,6 +7,7 @@ docs/theory/poisson_regression.md.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -71,6 +72,8 @@ class Logistic(Family):
     skewness: ClassVar[float] = 0.7  # of columns that is allowed for, weighed by mu': it bends the expected scores
     bent: ClassVar[float] = 0.04  # of a slope: how far weights may move it where log odds bend (#pivot)
     squares: ClassVar[bool] = False  # whether the squares of X's score are released: its variance is not known
+    overshot: ClassVar[float] = math.inf  # factor by which a step was too long from which on the next is shortened
+    unlike: ClassVar[float] = math.inf  # of X's information: row of the others beyond which weights reach no farther
 
     def moments(self, slopes, shift):
         """Means of z mu(z'g) (p,), and of z z' mu'(z'g) (p, p), for whitened columns that are normal."""
@@ -120,6 +123,8 @@ class Poisson(Family):
     skewness: ClassVar[float] = 0.7
     bent: ClassVar[float] = 0.06  # as on real tables (#pivot)
     squares: ClassVar[bool] = True
+    overshot: ClassVar[float] = 1.25  # beside skewed columns; normal ones stay below (#rounds)
+    unlike: ClassVar[float] = 0.15
 
     def moments(self, slopes, shift):
         """Means of z e^(z'g) (p,), and of z z' e^(z'g) (p, p), for normal columns of mean -shift."""

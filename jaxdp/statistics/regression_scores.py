@@ -25,8 +25,7 @@ OTHERS = 0.3  # kappa: weight of the other coordinates in the scores that are re
 PER_OTHER = 2.0  # q: theirs in the row of information is q kappa, where the bound is one in L1
 FARTHEST = 2.5  # C: records with a whitened column beyond it weigh less than one
 SURE = 40.0  # sds of information that remain where weights reach farther
-SURELY, OVERSHOT, MOST_OVERSHOT = 2.0, 1.25, 4.0  # sds of noise; factors from which, and up to which, steps are cut
-UNLIKE = 0.15  # of the information about X: how far its row may be from that of normal columns
+SURELY, MOST_OVERSHOT = 2.0, 4.0  # sds of noise; largest factor by which a step is cut
 LONGEST = 0.5  # step of the start, in slopes per sd, that a round can make
 MODELLED = 0.6  # how wrong the rows of the information that are modelled may be, as a share (#pivot)
 FLOOR = 1e-3  # of the variance of a column on its scale
@@ -346,14 +345,14 @@ class Sums:
         noise = jnp.sqrt(2.0 * self.variance_per_scale * jnp.sum((self.score_noise * step) ** 2))
         changed = (self.start.scored - self.scores) @ step - SURELY * noise
         factor = jnp.clip(changed / modelled, 1.0, MOST_OVERSHOT)
-        return jnp.where(factor > OVERSHOT, factor, 1.0)
+        return jnp.where(factor > self.start.family.overshot, factor, 1.0)
 
     @property
     def _as_normal(self):
         """Whether the released row of the information is about what it is of normal columns: beyond, weights that
         reach farther find still less of the information of the others in the model."""
         _, extra, _ = self.fit
-        return jnp.sqrt(jnp.sum(extra**2)) <= UNLIKE * self.information[-1]
+        return jnp.sqrt(jnp.sum(extra**2)) <= self.start.family.unlike * self.information[-1]
 
     def _reach(self, share: float):
         """From 1 to the family's widest, what leaves the next round's noise below the family's, and `SURE`."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jaxdp.discovery.engine.directions import HELD, Contrasts, Orientation, Rule, oriented
+from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, oriented
 from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
 from jaxdp.discovery.engine.orientation import unshielded
@@ -27,7 +27,7 @@ def by_one_release(
     sizes: Callable[[Sequence[CIQuery]], np.ndarray],
     facts: Known,
     max_order: int | None,
-    rule: Rule = HELD,
+    rule: Rule,
 ) -> Orientation | None:
     """Directions of a skeleton (d, d); None where no triple has a contrast. sizes: |z| of queries."""
 

@@ -55,9 +55,10 @@ def by_kind(tables, queries: Sequence[CIQuery], ordered: Sequence[bool], min_var
     nothing. ordered: of each column."""
     result = np.zeros(len(queries))
     of_two = np.array([ordered[i] and ordered[j] for i, j, _ in queries], bool)
-    for statistic, chosen in (("kendall", of_two), ("chi2", ~of_two)):
-        places = np.flatnonzero(chosen)
-        result[places] = scores(tables, [queries[place] for place in places], statistic, min_variance)
+    chosen: tuple[tuple[Statistic, np.ndarray], ...] = (("kendall", of_two), ("chi2", ~of_two))
+    for statistic, which in chosen:
+        places = np.flatnonzero(which)
+        result[places] = scores(tables, [queries[place] for place in places.tolist()], statistic, min_variance)
     return result
 
 

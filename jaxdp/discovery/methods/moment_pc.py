@@ -23,6 +23,7 @@ from jaxdp.data.records import Records, RecordsInChunks, as_records
 from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
+from jaxdp.discovery.engine.directions import HELD
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.engine.moment_scores import MomentScores
@@ -146,7 +147,7 @@ def moment_pc(
         skeleton = find_skeleton(len(records.columns), ask, max_order=order, batched=True, known=facts)
         kept, told = false_edges.without_chance(skeleton, decisions, false_edges.SHARE)
         graph = session.graph(records, dataclasses.replace(kept, separators={}), told)
-        directed = by_one_release(kept.adjacency, lambda asked: scores.scores(asked)[:, 1], facts, order)
+        directed = by_one_release(kept.adjacency, lambda asked: scores.scores(asked)[:, 1], facts, order, HELD)
         if directed is not None:
             graph = dataclasses.replace(graph, cpdag=directed.cpdag, arrow_shares=directed.arrow_shares)
         few = test.validity(public_shapes(features)).verdict == validity.REFUSE

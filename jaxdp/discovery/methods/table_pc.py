@@ -23,6 +23,7 @@ from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
 from jaxdp.discovery.engine.counts import JOINT_CELLS, NoisyCounts
+from jaxdp.discovery.engine.directions import Rule
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import find_skeleton
@@ -39,6 +40,7 @@ LEVEL = 1e-4
 # A replacement takes one record from one cell and puts it into another; an arrival fills one cell.
 HISTOGRAM_BOUNDS = {Relation.REPLACE_ONE: 2, Relation.ADD_OR_REMOVE_ONE: 1}
 EQUAL_SDS = 4.5  # of the noise, from which draws of `max_min_pc` find as much (docs/discovery.md#small)
+RULE = Rule(trust=0.85)  # of the arrows: chosen and measured on small networks (docs/discovery.md#small)
 RANGE_SCALES = 64  # the public range leaves this many noise scales on both sides, so that clipping does not bias
 
 
@@ -90,8 +92,8 @@ def _weakest(setting: Setting) -> float:
     """Noise of a covariance of two columns in rows, and half a root of n for chance, as a share of the records.
 
     Two binary columns: the rows that must move are 2 |N11 N22 - N12 N21|/n, which noise of variance 8/epsilon^2 in each
-    of the J joint cells enters with gradients of about 1/4. `EQUAL_SDS` of them were as good as the draws of `max_min_pc`
-    in its formula, on random networks.
+    of the J joint cells enters with gradients of about 1/4. `EQUAL_SDS` of them were as good as the draws of
+    `max_min_pc` in its formula, on random networks.
     """
     cells = math.prod(setting.levels)
     if cells > JOINT_CELLS:
@@ -133,9 +135,11 @@ def table_pc(
     data: `Records`, the pair of `Schema.read_table`, or codes (n, d) with `levels=`; coded columns only, with
     at most 2^20 joint cells. Every test is studentised with its null variance plus the known noise variance.
     level: two-sided level of each test. statistic: "kendall", for binary and ordered columns, or "chi2" or "g", which
-    use no order; default: Kendall's for two columns that are binary or ordered, else chi-squared. min_variance: see `table_scores.scores`. knowledge: required and
-    forbidden edges and an order in time. keep: file for the noisy table, with which an interrupted search goes on
-    (docs/discovery.md#interrupted).
+    use no order; default: Kendall's for two columns that are binary or ordered, else chi-squared. min_variance: see
+    `table_scores.scores`. knowledge: required and forbidden edges and an order in time. keep: file for the noisy table,
+    with which an interrupted search goes on (docs/discovery.md#interrupted).
+    Directions follow from how much nearer to independence each common neighbour brings a pair, all triples together,
+    from the same release.
     Each decision has the q-value of the test that decided: its p-value, noise included, adjusted for the number of
     pairs (Benjamini-Hochberg); edges go until at most 5 % of those that stay are expected to be there by chance.
     Privacy: epsilon-DP for the relation (discrete Laplace noise of scale 2/epsilon per cell, 1/epsilon under
@@ -174,7 +178,7 @@ def table_pc(
         kept, told = false_edges.without_chance(search, decisions, false_edges.SHARE)
 
         graph = session.graph(records, dataclasses.replace(kept, separators={}), told)
-        directed = by_one_release(kept.adjacency, sizes, facts, max_order)
+        directed = by_one_release(kept.adjacency, sizes, facts, max_order, RULE)
         if directed is None:
             return graph
         return dataclasses.replace(

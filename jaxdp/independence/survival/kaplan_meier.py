@@ -15,7 +15,6 @@ import numpy as np
 from jaxdp._base.kept_programs import kept_jit
 from jaxdp.statistics.survival_curves import DRAWS, SEED, SurvivalCurves, survival_curves
 
-
 OPPOSED = (
     "The hazard ratio and the difference of the restricted means point in opposite directions here. They come from "
     "releases with noise of their own and weigh times differently: rely on the direction of one only where its "

@@ -254,7 +254,7 @@ def describe(
         "sees": without_z(query.entry.spec.alternatives, query),
         "cautions": [
             *maybe_times(query),
-            *cautions(data.x.shape[0], float(cost.epsilon), result.mode, recorded, sum(_rules(query), ())),
+            *cautions(data.x.shape[0], cost, result.mode, recorded, sum(_rules(query), ())),
         ],
         "released": released_values(result.release),
         "versions": versions(),

@@ -9,6 +9,7 @@ from typing import Any
 from jaxdp._base import risk
 from jaxdp._base.amounts import spent
 from jaxdp.data import hashed_levels
+from jaxdp.privacy import Cost
 from jaxdp.randomness.keys import RELEASE
 
 FEW_RECORDS, MUCH = 50, 5.0
@@ -40,12 +41,13 @@ def filled(accepts: bool, records: int | None) -> Iterator[None]:
         _filled.reset(token)
 
 
-def cautions(num_records: int, epsilon: float, mode: str, recorded: bool, rules: Iterable[Any] = ()) -> list[str]:
+def cautions(num_records: int, cost: Cost, mode: str, recorded: bool, rules: Iterable[Any] = ()) -> list[str]:
     """Sentences for the content of an answer. mode: of the release. recorded: whether an account was charged.
 
     rules: the schema's, of the columns that are asked about.
     """
     found, released = hashed_levels.told(rules), mode == RELEASE
+    epsilon, delta = float(cost.epsilon), float(cost.delta)
     if _filled.get():
         found.append(_filled.get())
     if num_records < FEW_RECORDS:
@@ -54,5 +56,10 @@ def cautions(num_records: int, epsilon: float, mode: str, recorded: bool, rules:
         found.append(
             f"Epsilon of {spent(epsilon)} protects little: someone who knows all other records, and two equally likely "
             f"versions of one, can pick the right one in {risk.of_100(risk.best_guess(epsilon))} of 100 cases."
+        )
+    if released and delta * num_records >= 1.0:
+        found.append(
+            f"A delta of {spent(delta)} is one in {num_records} records or more: with this chance nothing is promised, "
+            "and some record may be shown whole. Choose one far below, such as 1e-6 (docs/epsilon.md)."
         )
     return [*found, NO_LEDGER] if released and not recorded else found

@@ -279,6 +279,6 @@ class GraphQuery(TableQuery[GraphAnswer]):
             raise ValueError(f"the data have {size} rows; a search needs at least {MIN_ROWS}.")
         with terminal_progress():
             found = search(key, data, ledger=account, epsilon=self.epsilon, keep=self.keep, **self.settings)
-        against = cautions(size, float(found.cost.epsilon), found.mode, account is not None)
+        against = cautions(size, found.cost, found.mode, account is not None)
         found = dataclasses.replace(found, cautions=tuple(against))
         return GraphAnswer(found, size, self.schema.protects, self.truth)

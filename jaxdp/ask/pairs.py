@@ -269,9 +269,7 @@ class PairsQuery(TableQuery[PairAnswers]):
                 names = test.effect_names(self._described, rows) if self.joint else [""] * len(tests)
                 rows_of = self._rows_together(result, tests, names)
             public = power()
-        public["cautions"] = cautions(
-            rows, float(cost.epsilon), mode, account is not None, map(self.schema.rule, self.columns)
-        )
+        public["cautions"] = cautions(rows, cost, mode, account is not None, map(self.schema.rule, self.columns))
         return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, each) if each else None, public)
 
     def _of_records(self, rows: int) -> PairsQuery:

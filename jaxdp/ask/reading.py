@@ -17,6 +17,7 @@ from typing import Any, Unpack
 from jaxdp import charge
 from jaxdp._base.arguments import bytes_of
 from jaxdp._base.owner import warn_owner
+from jaxdp._base.printed import printed
 from jaxdp.ask.calls import ReadingOptions
 from jaxdp.data import batches, identifiers, kept_sums, streamed
 from jaxdp.data.known import schema_of
@@ -45,6 +46,9 @@ class Reading:
     keep_sums: str | os.PathLike | None = None
 
     def __post_init__(self):
+        for name in ("strict", "force"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {printed(getattr(self, name))}.")
         if self.strict and self.force:
             raise ValueError("--force goes without --strict, which never refuses a column.")
         if self.memory is not None:

@@ -187,7 +187,7 @@ class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
             "mode": released.mode,
             "n": rows,
             "cautions": cautions(
-                rows, self.epsilon, released.mode, account is not None, map(self.schema.rule, self.names)
+                rows, released.cost, released.mode, account is not None, map(self.schema.rule, self.names)
             ),
             "versions": versions(),
         }

@@ -200,7 +200,7 @@ class GwasQuery(TableQuery[VariantAnswers]):
             "mode": result.mode,
             "assumption": rule.sentence,
             "flags": list(rule.flags),
-            "cautions": cautions(len(genotypes.persons), self.epsilon, result.mode, account is not None),
+            "cautions": cautions(len(genotypes.persons), result.cost, result.mode, account is not None),
             "versions": versions(),
         }
         return VariantAnswers(sorted(found, key=lambda one: one["p_value"]), result.cost, result.mode, content)

@@ -11,7 +11,9 @@ from test_gwas_cli import files as fileset
 
 import jaxdp
 from jaxdp.ask.cautions import NO_LEDGER, cautions
+from jaxdp.ask.reading import Reading
 from jaxdp.cli.main import main
+from jaxdp.privacy import Cost
 
 ROWS = 40  # few
 COLUMNS = ["a", "b", "c"]
@@ -72,7 +74,7 @@ def command(kind, folder):
 @pytest.mark.parametrize("kind", KINDS)
 def test_python_says_few_records_much_epsilon_and_no_ledger(kind, tmp_path):
     found = call(kind, tmp_path, epsilon=9.0)
-    expected = cautions(ROWS, 9.0, "release", recorded=False)
+    expected = cautions(ROWS, Cost(epsilon=9.0), "release", recorded=False)
     assert len(expected) == 3
     shown = " ".join(repr(found).split())
     assert all(sentence in shown for sentence in expected)
@@ -83,7 +85,7 @@ def test_python_says_few_records_much_epsilon_and_no_ledger(kind, tmp_path):
 @pytest.mark.parametrize("name", [name for name, asked in queries.EVERY.items() if asked.in_a_folder])
 def test_the_answer_of_every_query_has_them(name, tmp_path):
     found = queries.EVERY[name].ask(tmp_path, epsilon=9.0)
-    expected = cautions(queries.ROWS, 9.0, "release", recorded=False)
+    expected = cautions(queries.ROWS, Cost(epsilon=9.0), "release", recorded=False)
     assert len(expected) >= 2
     assert list(found.to_dict()["cautions"]) == expected
     assert all(sentence in " ".join(repr(found).split()) for sentence in expected)
@@ -91,7 +93,7 @@ def test_the_answer_of_every_query_has_them(name, tmp_path):
 
 @pytest.mark.parametrize("kind", QUICK)
 def test_a_ledger_and_a_simulation_need_no_sentence_about_ledgers(kind, tmp_path):
-    expected = cautions(ROWS, 9.0, "release", recorded=False)
+    expected = cautions(ROWS, Cost(epsilon=9.0), "release", recorded=False)
     recorded = call(kind, tmp_path, epsilon=9.0, ledger=jaxdp.Ledger.create(tmp_path / "l.db", epsilon=9.0))
     assert list(recorded.to_dict()["cautions"]) == expected[:2]
     assert NO_LEDGER not in " ".join(repr(recorded).split())
@@ -103,7 +105,7 @@ def test_a_ledger_and_a_simulation_need_no_sentence_about_ledgers(kind, tmp_path
 def test_the_command_says_the_same(kind, tmp_path, capsys):
     out = tmp_path / "out"
     assert main([*command(kind, tmp_path), "--epsilon", "9", "--out", str(out)]) == 0
-    expected = cautions(ROWS, 9.0, "release", recorded=False)
+    expected = cautions(ROWS, Cost(epsilon=9.0), "release", recorded=False)
     shown, page = (" ".join(text.split()) for text in (capsys.readouterr().out, (out / "report.html").read_text()))
     assert all(sentence in shown for sentence in expected)
     assert shown.count(NO_LEDGER) == 1
@@ -112,12 +114,12 @@ def test_the_command_says_the_same(kind, tmp_path, capsys):
 
 
 def test_an_ordinary_answer_has_no_cautions():
-    assert cautions(500, 1.0, "release", recorded=True) == []
+    assert cautions(500, Cost(epsilon=1.0), "release", recorded=True) == []
 
 
 @pytest.mark.parametrize(("epsilon", "told"), [(6.0, "in up to 99.8 of 100"), (8.0, "in more than 99.9 of 100")])
 def test_no_guess_is_called_certain_at_a_finite_epsilon(epsilon, told):
-    found = cautions(1000, epsilon, "release", recorded=True)
+    found = cautions(1000, Cost(epsilon=epsilon), "release", recorded=True)
     assert told in " ".join(found)
 
 
@@ -139,3 +141,17 @@ def test_an_answer_says_what_was_taken_for_empty_cells_where_nothing_is_refused(
     for answer in (first, jaxdp.discover(path, key=jax.random.key(1), **how)):
         cautions = answer.to_dict().get("cautions", [])
         assert any(text.startswith(said or "Lines") for text in cautions) is bool(said)
+
+
+@pytest.mark.parametrize(("delta", "warned"), [(1e-6, False), (9.9e-4, False), (1e-3, True), (0.3, True)])
+def test_a_delta_of_one_record_or_more_is_cautioned_about(delta, warned):
+    found = cautions(1000, Cost(epsilon=1.0, delta=delta), "release", recorded=True)
+    assert bool(found) is warned
+    assert all("one in 1000 records or more" in sentence for sentence in found)
+
+
+@pytest.mark.parametrize("name", ["strict", "force"])
+@pytest.mark.parametrize("value", ["no", 1, None])
+def test_a_switch_of_reading_is_true_or_false(name, value):
+    with pytest.raises(TypeError, match=f"{name} must be True or False"):
+        Reading(**{name: value})

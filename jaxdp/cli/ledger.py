@@ -19,7 +19,7 @@ REGISTRY = "registry.yaml"
 def add_parser(subparsers) -> None:
     parser = subparsers.add_parser(
         "ledger",
-        help="create, show, check or export a privacy budget",
+        help="create, show, verify or export a privacy budget",
         description="A privacy budget on disk: releases are charged to it before their data are read.",
         epilog="example: jaxdp ledger create study.db --epsilon 1 && jaxdp ledger show study.db",
     )

@@ -31,6 +31,7 @@ from jaxdp.statistics.tables.noisy_table_statistics import (
 
 CUTS_SHARE = 0.15  # of the budget, for the cuts of each continuous column (docs/theory/quantile_table.md#shares)
 FEW_BINS, MORE_BINS = 3, 4
+MAX_BINS = 50  # of a user: null tables of more took gigabytes
 DISCRETE = (ORDINAL, CATEGORICAL, BINARY)
 MORE_FROM = 1000.0  # n epsilon from which the larger table is sharper
 MISS = 0.05  # one minus the coverage
@@ -161,7 +162,7 @@ class QuantileTable(NoisyCounts):
     bins and levels, with an interval that leaves out 0 exactly where p <= 0.05 (docs/theory/effect_sizes.md#cramers-v).
     Sees any dependence that leaves a trace between quantile bins, linear or not; ties are cut by a fixed rule.
 
-    num_bins: of a continuous column; default 3, from n epsilon = 1000 on 4 (an epsilon that is traced counts as 1).
+    num_bins: of a continuous column, at most 50; default 3, from n epsilon = 1000 on 4 (a traced epsilon counts as 1).
     reference: public law whose quantiles are the grid of possible cuts; default: even on [-1, 1] where a schema scaled
         the data, a standard Cauchy law otherwise.
     """
@@ -194,6 +195,11 @@ class QuantileTable(NoisyCounts):
         super().__post_init__()
         if self.num_bins is not None:
             check.at_least(2, num_bins=self.num_bins)
+            if self.num_bins > MAX_BINS:
+                raise ValueError(
+                    f"num_bins must be at most {MAX_BINS}, got {self.num_bins}: with more quantile groups nearly every "
+                    "cell of the table is noise."
+                )
 
     def specialize(self, shapes):
         """The choice of the cuts, then the table on them."""

@@ -303,3 +303,8 @@ def test_the_command_line_says_what_was_seen(tmp_path, capsys):
     assert main([*ask, "--epsilon", "4", "--sees", "linear", "--out", str(tmp_path / "linear")]) == 0
     assert json.loads((tmp_path / "linear" / "result.json").read_text())["method"] == "conditional-kendall"
     assert main([*ask, "--epsilon", "4", "--sees", "any", "--method", "band-gcm", "--out", str(tmp_path / "no")]) == 2
+
+
+def test_more_groups_than_a_table_can_have_are_refused_when_it_is_built():
+    with pytest.raises(ValueError, match="num_bins must be at most 50, got 51"):
+        jaxdp.QuantileTable(epsilon=1.0, num_bins=51)

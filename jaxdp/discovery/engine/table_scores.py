@@ -108,6 +108,8 @@ def _goodness(batch: np.ndarray, noise: np.ndarray, statistic: Statistic, min_va
     """
     from scipy.special import chdtrc, ndtri
 
+    if statistic == "chi2" and np.any(noise > 0):
+        return _noisy_chi_squared(_large_strata(batch, noise).astype(float), noise, min_variance)
     counts = np.maximum(_large_strata(batch, noise).astype(float), 0.0)
     found = stratified.chi_squared(counts) if statistic == "chi2" else stratified.g_test(counts)
     p_value = found.p_value
@@ -116,6 +118,39 @@ def _goodness(batch: np.ndarray, noise: np.ndarray, statistic: Statistic, min_va
         p_value = chdtrc(np.maximum(found.degrees, 1), found.statistic / inflation)
     score = np.where(found.degrees > 0, -ndtri(0.5 * np.clip(p_value, 1e-300, 1.0)), 0.0)
     return np.where((min_variance > 0) & (_left(counts) < min_variance), np.inf, score)
+
+
+def _noisy_chi_squared(batch: np.ndarray, noise: np.ndarray, min_variance: float) -> np.ndarray:
+    """|z| of the residuals of noisy tables (B, strata, L_a, L_b), each divided by the variance of sampling and noise.
+
+    In axes in which the noise of the residuals has variance 1 and sampling variances lie apart, so that rare levels,
+    which noise hides, count as noise. Strata of no size are left out.
+    """
+    from scipy.special import chdtrc, ndtri
+
+    size = batch.sum((-2, -1))
+    rows, columns = (np.maximum(batch.sum(axis), 0.0) for axis in (-1, -2))
+    p, q = (part / np.maximum(part.sum(-1, keepdims=True), 1e-9) for part in (rows, columns))
+    (spread, left), (other, right) = residual_axes(p), residual_axes(q)
+    off = (batch - size[..., None, None] * p[..., :, None] * q[..., None, :])[..., :-1, :-1]
+    off = np.swapaxes(left, -1, -2) @ off @ right
+    kept = (size > 0.0) & (rows.sum(-1) > 0.0) & (columns.sum(-1) > 0.0)
+    variance = noise[:, None, None, None] + size[..., None, None] * spread[..., :, None] * other[..., None, :]
+    squares = np.where(kept[..., None, None], off**2 / np.maximum(variance, 1e-9), 0.0).sum((-3, -2, -1))
+    degrees = kept.sum(-1) * off.shape[-1] * off.shape[-2]
+    p_value = chdtrc(np.maximum(degrees, 1), squares)
+    score = np.where(degrees > 0, -ndtri(0.5 * np.clip(p_value, 1e-300, 1.0)), 0.0)
+    return np.where((min_variance > 0) & (_left(np.maximum(batch, 0.0)) < min_variance), np.inf, score)
+
+
+def residual_axes(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sampling variances per record, and axes, of the residuals of all levels but the last; p: shares (..., L)."""
+    levels = p.shape[-1]
+    centred = (np.eye(levels) - p[..., :, None])[..., :-1, :]
+    sampling = (np.eye(levels) * p[..., None, :] - p[..., :, None] * p[..., None, :])[..., :-1, :-1]
+    back = np.linalg.inv(np.linalg.cholesky(centred @ np.swapaxes(centred, -1, -2)))
+    spread, axes = np.linalg.eigh(back @ sampling @ np.swapaxes(back, -1, -2))
+    return np.maximum(spread, 0.0), np.swapaxes(back, -1, -2) @ axes
 
 
 def _left(counts: np.ndarray) -> np.ndarray:

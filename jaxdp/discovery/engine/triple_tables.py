@@ -9,15 +9,14 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import eigh
 
 from jaxdp.discovery.engine.directions import Contrasts, Triple
+from jaxdp.discovery.engine.table_scores import residual_axes
 
 EFFECT = 0.1  # size, as a correlation, of a dependence where there is one
 BLUR = 0.01  # the same of one that is there where none should be: by columns not looked at
 BOTH = 2.0  # evidence from which on a dependence is there: if it is with the middle and without, the table is silent
 CAP = 4.0  # largest log odds of a table: its two edges may be false
-TINY = 1e-9  # of the variance of a level that no record has
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,18 +65,10 @@ def _of_stratum(counts: np.ndarray, variance: float, records: float) -> float:
     if min(total, rows.sum(), columns.sum()) <= 0.0:
         return 0.0
     p, q = rows / rows.sum(), columns / columns.sum()
-    spread, left = _axes(p)
-    other, right = _axes(q)
+    spread, left = residual_axes(p)
+    other, right = residual_axes(q)
     residual = left.T @ (counts - total * np.outer(p, q))[:-1, :-1] @ right
     sampled = total * np.outer(spread, other)
     none = variance + sampled * (1.0 + BLUR**2 * records)
     effect = sampled * EFFECT**2 * records
     return float((residual**2 * effect / (none * (none + effect)) - np.log1p(effect / none)).sum() / 2.0)
-
-
-def _axes(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Axes of residuals (but for the last level) in which noise has variance 1 and sampling variances are apart."""
-    centred = (np.eye(len(p)) - p[:, None])[:-1]
-    sampling = (np.diag(p) - np.outer(p, p))[:-1, :-1]
-    spread, axes = eigh(sampling + TINY * np.eye(len(p) - 1), centred @ centred.T)
-    return spread, axes

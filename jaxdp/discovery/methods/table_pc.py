@@ -39,7 +39,7 @@ from jaxdp.statistics.tables import contingency
 LEVEL = 1e-4
 # A replacement takes one record from one cell and puts it into another; an arrival fills one cell.
 HISTOGRAM_BOUNDS = {Relation.REPLACE_ONE: 2, Relation.ADD_OR_REMOVE_ONE: 1}
-EQUAL_SDS = 4.5  # of the noise, from which draws of `max_min_pc` find as much (docs/discovery.md#small)
+EQUAL_SDS = 3.2  # of the noise, from which draws of `max_min_pc` find as much (docs/theory/max_min_pc.md#choice)
 RULE = Rule(trust=0.85)  # of the arrows: chosen and measured on small networks (docs/discovery.md#small)
 RANGE_SCALES = 64  # the public range leaves this many noise scales on both sides, so that clipping does not bias
 

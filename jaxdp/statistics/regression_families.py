@@ -29,6 +29,8 @@ NORMAL = _POINTS, _WEIGHTS
 class Family:
     """What most regressions have in common; docs/theory/logistic_regression.md."""
 
+    overshot: ClassVar[float] = math.inf  # factor by which a step was too long from which on the next is shortened
+    unlike: ClassVar[float] = math.inf  # of X's information: row of the others beyond which weights reach no farther
     moments: Callable[..., Any]  # (slopes, shift): means of scores of normal columns, and their derivatives
 
     def prepared(self, start):
@@ -72,8 +74,6 @@ class Logistic(Family):
     skewness: ClassVar[float] = 0.7  # of columns that is allowed for, weighed by mu': it bends the expected scores
     bent: ClassVar[float] = 0.04  # of a slope: how far weights may move it where log odds bend (#pivot)
     squares: ClassVar[bool] = False  # whether the squares of X's score are released: its variance is not known
-    overshot: ClassVar[float] = math.inf  # factor by which a step was too long from which on the next is shortened
-    unlike: ClassVar[float] = math.inf  # of X's information: row of the others beyond which weights reach no farther
 
     def moments(self, slopes, shift):
         """Means of z mu(z'g) (p,), and of z z' mu'(z'g) (p, p), for whitened columns that are normal."""

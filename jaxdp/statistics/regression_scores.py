@@ -25,7 +25,7 @@ OTHERS = 0.3  # kappa: weight of the other coordinates in the scores that are re
 PER_OTHER = 2.0  # q: theirs in the row of information is q kappa, where the bound is one in L1
 FARTHEST = 2.5  # C: records with a whitened column beyond it weigh less than one
 SURE = 40.0  # sds of information that remain where weights reach farther
-SURELY, MOST_OVERSHOT = 2.0, 4.0  # sds of noise; largest factor by which a step is cut
+SURELY, MAX_OVERSHOT = 2.0, 4.0  # sds of noise; largest factor by which a step is cut
 LONGEST = 0.5  # step of the start, in slopes per sd, that a round can make
 MODELLED = 0.6  # how wrong the rows of the information that are modelled may be, as a share (#pivot)
 FLOOR = 1e-3  # of the variance of a column on its scale
@@ -340,11 +340,11 @@ class Sums:
         Columns far from normal have more information than normal ones, so that steps overshoot and come back. Only
         what is more than noise counts.
         """
-        step = self.start.step
+        step = jnp.broadcast_to(self.start.step, self.scores.shape)
         modelled = jnp.maximum(step @ products @ step, 1e-30)
         noise = jnp.sqrt(2.0 * self.variance_per_scale * jnp.sum((self.score_noise * step) ** 2))
         changed = (self.start.scored - self.scores) @ step - SURELY * noise
-        factor = jnp.clip(changed / modelled, 1.0, MOST_OVERSHOT)
+        factor = jnp.clip(changed / modelled, 1.0, MAX_OVERSHOT)
         return jnp.where(factor > self.start.family.overshot, factor, 1.0)
 
     @property

@@ -417,3 +417,19 @@ def test_a_simulation_takes_as_many_rounds_as_a_release():
         return jaxdp.run(test, key, design(jax.random.fold_in(key, 1))).release
 
     assert len(jax.eval_shape(release, simulated, jax.random.key(0)).earlier) == 5
+
+
+@pytest.mark.optimised
+@pytest.mark.full
+def test_a_skewed_column_of_z_does_not_hide_a_slope_from_many_records():
+    """Steps of rounds overshot beside it and weights reached too far: nothing was found where fewer records sufficed."""
+    rng, n = np.random.default_rng(8), 50_000
+    z = np.minimum(rng.lognormal(0.0, 1.0, n), 20.0)
+    x = np.clip(0.5 * (np.log(z) + np.sqrt(3.0) * rng.normal(size=n)), -4.0, 4.0)
+    y = np.minimum(rng.poisson(np.exp(0.05 + 0.1 * z + 0.3 * x)), 20)
+    how = {"bounds": {"z": (0, 20), "x": (-4, 4), "y": (0, 20)}, "method": "poisson-regression", "epsilon": 4.0}
+    table = {"z": z, "x": x, "y": 1.0 * y}
+    for seed in range(2):
+        found = jaxdp.test(table, x="x", y="y", given="z", key=jax.random.key(seed), **how).to_dict()
+        assert found["p_value"] < 0.001
+        assert found["interval"][0] < 0.3 < found["interval"][1]

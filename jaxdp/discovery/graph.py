@@ -58,7 +58,8 @@ class Graph(Readable):
     note: what the reader must know about how far the search went. cautions: what records and budget say against it.
     arrow_shares: float (d, d), or None for searches without one: entry (i, j) is the share of i -> j among orientations
     sampled from a model of the released numbers, less what was wrong of it on random models of continuous and mixed
-    columns; of `max_min_pc` the bare share, which is no calibrated probability (docs/discovery.md#arrows).
+    columns, or of few coded ones; of `max_min_pc` the bare share, which is no calibrated probability
+    (docs/discovery.md#arrows).
     """
 
     names: tuple[str, ...]

@@ -69,7 +69,7 @@ class Query(TableQuery[Answer]):
         domain = _coded(schema, x, y, given)
         if method and sees:
             raise ValueError("give method or sees, not both: the method settles what is seen.")
-        entry = catalogue.find(method) if method else catalogue.default(domain, sees=sees)
+        entry = catalogue.default(domain, sees=sees) if method is None else catalogue.find(method)
         hourly = _coded(schema.hour_by_hour(given), x, y, given)
         domain = domain if entry.spec.accepts(domain) or not entry.spec.accepts(hourly) else hourly
         entry.require_fits(domain)

@@ -14,9 +14,10 @@ from jaxdp.independence.continuous import moment_test
 from jaxdp.independence.continuous.residual_test import ResidualTest
 from jaxdp.spec import Columns, Planning, TestSpec
 
+ANY_LAWS = "Nothing is assumed of the laws of the columns, and spreads may differ."
 LINEAR = (
     "What Z explains of X or of Y is linear in Z: what is not is not removed, and counts as dependence of X and Y. "
-    "Nothing is assumed of the laws of the columns, and spreads may differ."
+    f"{ANY_LAWS}"
 )
 
 
@@ -61,6 +62,7 @@ class LinearRegression(ResidualTest):
     Errors: ValueError for too many records. bound: public half range of continuous columns.
     """
 
+    without_z: ClassVar[str] = ANY_LAWS
     spec: ClassVar[TestSpec] = TestSpec(
         name="linear-regression",
         summary="least-squares slopes with robust intervals, at the schema's bounds",

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.continuous import moment_test
-from jaxdp.independence.continuous.linear_regression import LINEAR, clipped_at_bounds
+from jaxdp.independence.continuous.linear_regression import ANY_LAWS, LINEAR, clipped_at_bounds
 from jaxdp.independence.continuous.residual_test import ResidualTest
 from jaxdp.spec import Columns, Planning, TestSpec
 
@@ -35,7 +35,7 @@ class PartialCorrelation(ResidualTest):
     """
 
     correlation: ClassVar[bool] = True
-
+    without_z: ClassVar[str] = ANY_LAWS
     spec: ClassVar[TestSpec] = TestSpec(
         name="partial-correlation",
         summary="partial correlation given any number of Z with a robust interval, at the schema's bounds",

@@ -154,6 +154,7 @@ class ResidualTest(PrivateTest):
     levelled: tuple[bool, ...] = jax.tree.static(default=())
 
     reads_missing: ClassVar[bool] = True
+    without_z: ClassVar[str]  # what is assumed where nothing is held fixed
     averages_rows: ClassVar[bool] = True
     uses_z: ClassVar[bool] = True
     lattice: ClassVar[float] = 1.0 / GRID  # a rounding may go the other way in another program
@@ -213,7 +214,8 @@ class ResidualTest(PrivateTest):
                 f"{math.ceil(2.0 * least)} times as many records, or as large an epsilon."
             )
             return validity.Validity(validity.REFUSE, sentence)
-        return validity.Validity(validity.RUN, self.spec.assumption)
+        held = data.z is not None and np.shape(data.z)[-1:] != (0,)
+        return validity.Validity(validity.RUN, self.spec.assumption if held else self.without_z)
 
     def _least_variance(self, data) -> float:
         """The variance on [-1, 1] that a column held fixed, or X, must have to be seen; 0 if that is not known."""

@@ -422,7 +422,7 @@ def test_a_simulation_takes_as_many_rounds_as_a_release():
 @pytest.mark.optimised
 @pytest.mark.full
 def test_a_skewed_column_of_z_does_not_hide_a_slope_from_many_records():
-    """Steps of rounds overshot beside it and weights reached too far: nothing was found where fewer records sufficed."""
+    """Steps of rounds overshot beside it, and weights reached too far: nothing was found, but in fewer records."""
     rng, n = np.random.default_rng(8), 50_000
     z = np.minimum(rng.lognormal(0.0, 1.0, n), 20.0)
     x = np.clip(0.5 * (np.log(z) + np.sqrt(3.0) * rng.normal(size=n)), -4.0, 4.0)

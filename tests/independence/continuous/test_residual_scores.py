@@ -276,3 +276,13 @@ def test_level_given_z(spread):
     p_values = jax.lax.map(p_value, jax.random.split(jax.random.key(0), 400), batch_size=50)
     assert int(jnp.sum(p_values < 0.05)) <= binom.isf(1e-4, 400, 0.05)
     assert int(jnp.sum(p_values < 0.5)) >= binom.ppf(1e-4, 400, 0.35)
+
+
+@pytest.mark.parametrize("given", [(), ("z",)])
+def test_an_answer_speaks_of_z_where_there_is_one(given):
+    rng = np.random.default_rng(0)
+    table = {name: rng.uniform(-1.0, 1.0, 800) for name in "xyz"}
+    how = {"bounds": dict.fromkeys("xyz", (-1, 1)), "method": "ols", "epsilon": 2.0, "key": jax.random.key(0)}
+    told = " ".join(jaxdp.test(table, x="x", y="y", given=given or None, **how).sentences())
+    assert ("What Z explains" in told) is bool(given)
+    assert "Nothing is assumed of the laws of the columns" in told

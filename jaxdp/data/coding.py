@@ -17,10 +17,11 @@ import numpy as np
 
 from jaxdp.data import hashed_levels
 from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column, equally_spaced
-from jaxdp.data.notation import DAYS_TO_1970, PLAIN, Notation, truth_word
+from jaxdp.data.notation import DAYS_TO_1970, ISO, PLAIN, Notation, truth_word
 from jaxdp.data.texts import TextColumn
 
 MAX_LOOKED_UP, MAX_INTEGER = 1 << 12, 1 << 31  # integers whose codes are kept, and how large they may be
+SHOWN_BY_DAY = 3.0  # days of bounds from which on people read days, not minutes
 BLOCK = 1 << 14  # numbers that are scaled at a time
 KINDS = (CONTINUOUS, ORDINAL, CATEGORICAL, BINARY)
 PERCENTAGES, DATES = "percentages", "dates or times"
@@ -102,10 +103,19 @@ class ColumnRule:
         return 0.5 if self.needs_indicators else 0.5 * (len(self.levels) - 1)
 
     def shown(self, value: float) -> float | str:
-        """A number in the column's own units for people: of dates the day."""
+        """A number in the column's own units for people: of dates the day, of bounds within a few days the minute too.
+
+        Where the format has no day, as of clock times, the minute alone.
+        """
         if not self.is_date:
             return value
-        return datetime.date.fromordinal(math.floor(value) + DAYS_TO_1970).isoformat()
+        day = datetime.date.fromordinal(math.floor(value) + DAYS_TO_1970)
+        if self.upper - self.lower >= SHOWN_BY_DAY:
+            return day.isoformat()
+        minutes = datetime.timedelta(minutes=round((value - math.floor(value)) * 1440))
+        when = datetime.datetime.combine(day, datetime.time()) + minutes
+        has_day = self.notation.date == ISO or any(part in self.notation.date for part in ("%d", "%j", "%x", "%c"))
+        return when.isoformat(" ", "minutes") if has_day else when.strftime("%H:%M")
 
     @property
     def clipped(self) -> str:

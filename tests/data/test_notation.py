@@ -134,3 +134,18 @@ def test_the_notation_of_the_whole_table_is_written_once():
 def test_mistakes_in_notations_are_one_sentence(entry, said):
     with pytest.raises((ValueError, TypeError), match=said):
         column_rule("c", entry)
+
+
+@pytest.mark.parametrize(
+    ("form", "bounds", "clipped", "middle"),
+    [
+        ("%H:%M", ["00:00", "23:00"], "[00:00, 23:00]", "11:30"),
+        (True, ["2020-01-01", "2020-01-02T12:00"], "[2020-01-01 00:00, 2020-01-02 12:00]", "2020-01-01 18:00"),
+        (True, ["2020-01-01", "2020-12-31"], "[2020-01-01, 2020-12-31]", "2020-07-01"),
+        ("%d/%m/%Y %H:%M", ["01/02/2020 00:00", "02/02/2020 00:00"], "[2020-02-01 00:00, 2020-02-02 00:00]", None),
+    ],
+)
+def test_bounds_within_a_few_days_are_shown_with_their_minutes(form, bounds, clipped, middle):
+    rule = Schema.from_dict({"columns": {"t": {"kind": "continuous", "date": form, "bounds": bounds}}}).rule("t")
+    assert rule.clipped == f"clipped to {clipped}"
+    assert middle is None or rule.shown(rule.unscaled(0.0)) == middle

@@ -1,6 +1,7 @@
 """Networks of few coded columns: one noisy table or max-min selection, by the distance of the graph to the truth.
 
 python -m experiments.evidence.discovery.small [--method table_pc]   # adds rows to small.jsonl
+python -m experiments.evidence.discovery.small --independent         # edges by chance: small_independent.jsonl
 python -m experiments.evidence.discovery.small --table               # the table of docs/discovery.md#small
 
 Random networks by recipe, seeds 5000 to 5015; of each search the mean distance, and of its arrows how many are wrong
@@ -10,6 +11,7 @@ Random networks by recipe, seeds 5000 to 5015; of each search the mean distance,
 from __future__ import annotations
 
 import argparse
+import itertools
 import pathlib
 import re
 
@@ -24,7 +26,10 @@ from jaxdp.discovery.spec import Setting, forecasts
 from jaxdp.simulate.designs.networks import sample_network
 
 FILE, PAGE = pathlib.Path(__file__).with_name("small.jsonl"), pathlib.Path("docs/discovery.md")
-RUNS, FIRST_SEED = 16, 5000
+INDEPENDENT = pathlib.Path(__file__).with_name("small_independent.jsonl")
+RUNS, FIRST_SEED, TABLES = 16, 5000, 100
+LEVELS, CONCENTRATIONS = ((3, 3, 3, 3), (4, 3, 2, 3, 2), (5, 5, 5), (8, 2, 4), (3,) * 6), (5.0, 0.5)
+EMPTY = ((1000, 1.0), (5000, 0.5), (20_000, 2.0), (50_000, 8.0))
 RECIPES = {
     "4 of 2": Recipe(4, 1.5, (2,), 0.8),
     "5 of 2-3": Recipe(5, 2.0, (2, 3), 0.8),
@@ -56,6 +61,18 @@ def measured(kind: str, n: int, epsilon: float, method: str) -> dict:
     return row | {"arrows": arrows, "wrong": wrong, "expected": round(expected, 1), "chosen": chosen, "runs": RUNS}
 
 
+def independent(levels: tuple[int, ...], concentration: float, n: int, epsilon: float) -> dict:
+    """One row: in how many of 100 tables of independent columns `table_pc` draws an edge."""
+    generator, graphs = np.random.default_rng([n, len(levels), round(10 * concentration)]), 0
+    for run in range(TABLES):
+        shares = [generator.dirichlet(np.full(count, concentration)) for count in levels]
+        columns = [generator.choice(count, size=n, p=share) for count, share in zip(levels, shares, strict=True)]
+        data = np.stack(columns, axis=1).astype(np.int32)
+        graphs += bool(discovery.table_pc(jax.random.key(run), data, levels=levels, epsilon=epsilon).skeleton.any())
+    row = {"levels": list(levels), "concentration": concentration, "n": n, "epsilon": epsilon}
+    return row | {"with_edges": graphs, "tables": TABLES}
+
+
 def table() -> str:
     """Markdown: distances of both searches, and of the one that is chosen."""
     rows: dict[tuple, list[dict]] = {}
@@ -83,7 +100,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--method", nargs="+", choices=SEARCHES, default=SEARCHES)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--independent", action="store_true")
     asked = parser.parse_args()
+    if asked.independent:
+        cells = itertools.product(LEVELS, CONCENTRATIONS, EMPTY)
+        return record.append(INDEPENDENT, (independent(levels, by, *setting) for levels, by, setting in cells))
     if asked.table:
         return record.fill(PAGE, "small", table())
     todo = ((kind, *setting, method) for kind in RECIPES for setting in SETTINGS for method in asked.method)

@@ -349,8 +349,10 @@ class Sums:
 
     @property
     def _as_normal(self):
-        """Whether the released row of the information is about what it is of normal columns: beyond, weights that
-        reach farther find still less of the information of the others in the model."""
+        """Whether the released row of the information is about what it would be for normal columns.
+
+        Where it is not, wider weights would make the modelled information of the other columns still less true.
+        """
         _, extra, _ = self.fit
         return jnp.sqrt(jnp.sum(extra**2)) <= self.start.family.unlike * self.information[-1]
 

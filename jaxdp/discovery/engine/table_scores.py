@@ -51,8 +51,10 @@ def scores(
 
 
 def by_kind(tables, queries: Sequence[CIQuery], ordered: Sequence[bool], min_variance: float) -> np.ndarray:
-    """`scores`, by Kendall's where both columns are binary or ordered, and chi-squared where the order of one means
-    nothing. ordered: of each column."""
+    """`scores` by Kendall's statistic where both columns are binary or ordered, and by chi-squared elsewhere.
+
+    ordered: of each column, whether it is one of these.
+    """
     result = np.zeros(len(queries))
     of_two = np.array([ordered[i] and ordered[j] for i, j, _ in queries], bool)
     chosen: tuple[tuple[Statistic, np.ndarray], ...] = (("kendall", of_two), ("chi2", ~of_two))
@@ -100,8 +102,8 @@ def _gradient_norms(batch: np.ndarray, strata: concordance.Strata, offset: float
 def _goodness(batch: np.ndarray, noise: np.ndarray, statistic: Statistic, min_variance: float) -> np.ndarray:
     """Chi-squared or G statistic summed over strata, turned into the |z| of the same p-value.
 
-    min_variance: as of Kendall's; here of a record's cell about those of its stratum, summed, which is 0 where all
-    strata fix one of the columns.
+    min_variance: the score is infinite where the records, times what the strata leave of the variation of both columns,
+    are fewer; there are none where every stratum fixes one of the columns.
 
     Degrees of freedom count the levels seen in each stratum. Noisy tables: cells below zero count as 0
     and the noise adds (L_a - 1)(L_b - 1) noise/(mean expected cell) to the mean of a stratum, which is taken off.

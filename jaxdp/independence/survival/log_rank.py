@@ -27,6 +27,7 @@ from jaxdp.independence.survival import kaplan_meier, several_groups
 from jaxdp.independence.survival.several_groups import SeveralGroups
 from jaxdp.independence.tables.noisy_table import MOVE
 from jaxdp.mechanisms import Laplace, divide
+from jaxdp.randomness import keys
 from jaxdp.results import bare
 from jaxdp.spec import Columns, Planning, TestSpec, are_times
 from jaxdp.statistics import log_rank, sums
@@ -404,7 +405,8 @@ class LogRank(PrivateTest):
             ends = log_rank.ends(query.of.blocks, query.of.even)
             alone = dataclasses.replace(query, of=None)
             found = kaplan_meier.estimated(alone, counts.sensitivity, counts.value[0], counts.num_records, ends)
-        hazard = np.asarray(answered(self.settled(shapes, release), release).effect, float)
+        with keys.precision(release.mode):  # as in `run`, whose program gave the answer
+            hazard = np.asarray(answered(self.settled(shapes, release), release).effect, float)
         return kaplan_meier.told(found, ends, x, y, float(hazard) if hazard.ndim == 0 else math.nan)
 
     def effect_notes(self, shapes, release):

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -303,6 +303,8 @@ def _options(entry: catalogue.Entry, asked: TestsOptions) -> Options:
 
     Errors: ValueError for a number that no test can use.
     """
+    if not isinstance(asked["fields"] or {}, Mapping):
+        raise TypeError(f"fields must be a mapping from names to values, such as {{'num_bins': 4}}, got {asked['fields']!r}.")
     fields = dict(asked["fields"] or {})
     settings: dict[str, Any] = {name: value for name, value in asked.items() if name in SETTINGS}
     settings |= {name: fields.pop(name) for name in SETTINGS if name in fields and entry.takes(name)}

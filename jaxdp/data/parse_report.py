@@ -202,7 +202,7 @@ class ColumnReport:
         return (
             f"{cause} far more frequent than "
             "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "
-            f"rejected given {rule.name}: write {'' if multiple in rule.heaps else declared}labels = true if its "
+            f"rejected given {rule.name}: write {'' if multiple in rule.heaps or multiple <= rule.step else declared}labels = true if its "
             f"values stand for groups or devices (records of equal value are compared), heaps = [] if neither{persons}"
         )
 

@@ -326,6 +326,9 @@ class Schema:
         known = (*self.names, *outcomes)
         close = difflib.get_close_matches(names[place], known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"it describes {_listing(known)}."
+        several = [part.strip() for part in names[place].split(",")]
+        if len(several) > 1 and all(part in known for part in several):
+            hint = f"several columns are a list in Python: {several!r}."
         raise ValueError(f"column {printed_name(names, place, self.names)} is not in the schema; {hint}")
 
     def _columns(self, name: str, form: str) -> tuple[Column, ...]:

@@ -250,8 +250,13 @@ def describe_ratio(name: str, interval) -> str:
     """The interval of a logarithm as one of the ratio itself; empty where there is no interval."""
     if interval is None:
         return ""
-    low, high = (math.exp(float(end)) for end in interval)
-    return f" ({name} {low:.3g} to {high:.3g})"
+    low, high = (_beside_one(math.exp(float(end))) for end in interval)
+    return f" ({name} {low} to {high})"
+
+
+def _beside_one(ratio: float) -> str:
+    """With enough digits that a ratio which is not 1 does not read as 1: the p-value beside it would contradict it."""
+    return next((told for digits in range(3, 7) if float(told := f"{ratio:.{digits}g}") != 1.0), "1")
 
 
 def is_binary(rule) -> bool:

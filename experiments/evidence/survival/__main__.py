@@ -89,6 +89,10 @@ DESIGNS = {
     "ratio 1.5, squared time": Design(ratio=1.5, hazard=1.2, power=2.0, censored=(0.8, 0.2)),
     "ratio 0.5": Design(ratio=0.5, hazard=1.5, censored=(0.2, 1.0)),
     "ratio 3, 30 %": Design(ratio=3.0, share=0.3, hazard=0.8, censored=(0.2, 0.5)),
+    "ratio 4, 20 %, falling, dropout": Design(3.09, 0.7, 4.0, 0.2, (5 / 3, 5 / 0.9)),
+    "ratio 4, 20 %, falling, dropout of the other": Design(3.09, 0.7, 4.0, 0.2, (5 / 0.9, 5 / 3)),
+    "ratio 3, 10 %, falling": Design(2.0, FALLING, 3.0, 0.1, (0.3, 0.3)),
+    "ratio 8, 30 %": Design(1.0, ratio=8.0, share=0.3),
 }
 
 

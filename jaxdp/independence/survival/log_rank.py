@@ -47,6 +47,10 @@ MAX_STRATA = 16  # as many as were measured
 MIN_RECORDS = 10.0
 LIMIT = 3.0  # of the log hazard ratio: one of 20
 CLEAR = 3.0  # sds of the noise in the information, below which nothing is said about the hazard ratio
+# information in noise sds, and how far a bound of it lies where more than `CLEAR` is known beforehand, in times of one
+# where it is not (docs/theory/log_rank.md#selection)
+SEEN = (3.1, 3.25, 3.5, 3.75, 4.0, 4.25, 4.5, 5.0, 5.5, 6.0, 7.0)
+BOUNDED = (18.83, 7.558, 3.824, 2.601, 2.006, 1.665, 1.449, 1.209, 1.095, 1.04, 1.0)
 MAX_SPREAD = 2.0  # times V at most, of the variance of U at a ratio
 UNIT_ROUNDOFF = 2.0**-53
 FEW_EVENTS, ADJUSTED, CROWDED, FOLLOW_UP = "few events", "adjusted", "crowded times", "follow-up"
@@ -394,7 +398,11 @@ class LogRank(PrivateTest):
     def _hidden(self, release):
         """Whether noise hides each ratio, whether a group leaves at once, whether times are crowded."""
         law = self._law(release)
-        return jnp.atleast_1d(law.unknown), law.departed, jnp.any(self.curves.crowded)
+        unknown = law.unknown
+        if isinstance(law, _Law):
+            low, _ = law.effect(law.p_value(jnp.zeros(())))[1]
+            unknown = unknown | (jnp.isnan(low) & ~law.departed)
+        return jnp.atleast_1d(unknown), law.departed, jnp.any(self.curves.crowded)
 
     def released_curves(self, shapes, release, x, y):
         """The Kaplan-Meier curve of each group with its band, from the counts; none of several strata."""
@@ -478,7 +486,9 @@ class _Law:
         at = jnp.reshape(ratio, 1)
         now, squares = self.curves.spread(at)[0, 0], self.curves.expected_squares(at)
         spread = jnp.where(null, 1.0, now / jnp.maximum(squares, now / MAX_SPREAD + 1e-9))
-        noise = self.curves.expected_variance(at)[0, 0]
+        information, variance = self.curves.information
+        selected = jnp.interp(information[0] / jnp.sqrt(variance[0]), jnp.asarray(SEEN), jnp.asarray(BOUNDED))
+        noise = selected**2 * self.curves.expected_variance(at)[0, 0]
         return self._tail(off, self.variance * spread + noise)
 
     def _expected(self, ratio):

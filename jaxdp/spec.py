@@ -141,7 +141,8 @@ class TestSpec:
     rank: among all tests for such a domain; the highest rank is the default, rank 0 is never chosen.
     of_times: whether it asks about times to an event; what a schema declares as such goes to no other test that is not
         named by its method.
-    furthest: the largest distance of an effect from that of no dependence; a margin must be smaller.
+    furthest: (rules of x, of y) -> the largest distance of an effect from that of no dependence, in its own units; a
+        margin must be smaller.
     one_effect: whether its effect of columns of this coded domain is one number, which a margin can be about.
     suitability: for a user who names the kind of dependence (`KINDS_OF_ALTERNATIVES`), the rank of the test for each
         kind and such a domain among all tests; kinds that are left out are not covered.
@@ -179,7 +180,7 @@ class TestSpec:
     rank: Callable[[Domain], int] = lambda domain: 0
     of_times: bool = False
     one_effect: Callable[[Domain], bool] = lambda domain: on_a_line(domain)
-    furthest: float = math.inf
+    furthest: Callable[[Any, Any], float] = lambda x, y: math.inf
     suitability: Callable[[Domain], Mapping[str, int]] = lambda domain: {}
     shown: tuple[str, str] | None = None
     true_epsilon: str = ""

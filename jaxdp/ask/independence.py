@@ -78,7 +78,7 @@ class Query(TableQuery[Answer]):
         known = entry.spec.of_columns(*(tuple(map(schema.rule, part)) for part in (x, y)))
         options = dataclasses.replace(options, fields={**known, **options.fields})
         found: dict[str, Any] = {"chosen": not (method or sees), "sees": sees, "taken": entry.instead_of(method)}
-        found |= {"margin": _admitted_margin(own["margin"], entry, domain)}
+        found |= {"margin": _admitted_margin(own["margin"], entry, domain, [list(map(schema.rule, p)) for p in (x, y)])}
         return cls(schema, x, y, given, budget(own["epsilon"]), entry, options, **found)
 
     def of_records(self, rows: int) -> Query:
@@ -261,8 +261,11 @@ class Query(TableQuery[Answer]):
         return dataclasses.replace(data, z=z, domain=dataclasses.replace(data.domain, z=columns))
 
 
-def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain) -> float | None:
-    """The margin as a float. Errors: ValueError unless the test has a p-value for it, and columns one effect."""
+def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain, rules: Sequence[Any]) -> float | None:
+    """The margin as a float. Errors: ValueError unless the test has a p-value for it, and columns one effect.
+
+    rules: of x and of y.
+    """
     if margin is None:
         return None
     if np.ndim(margin):
@@ -281,11 +284,11 @@ def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain) -> flo
             f"a margin is about one effect, and {entry.name} has none for these columns: give one column X and one "
             "column Y, numbers, ordered or of two levels."
         )
-    furthest = entry.spec.furthest
+    furthest = entry.spec.furthest(*rules)
     if margin >= furthest:
         raise ValueError(
-            f"margin must be below {furthest:g}, got {margin:g}: no effect of {entry.name} is further from "
-            "that of no dependence."
+            f"margin must be below {furthest:g}, got {margin:g}: no effect of {entry.name} for these columns, in its "
+            "own units, is further from that of no dependence."
         )
     return float(margin)
 
@@ -304,7 +307,7 @@ def _options(entry: catalogue.Entry, asked: TestsOptions) -> Options:
     Errors: ValueError for a number that no test can use.
     """
     if not isinstance(asked["fields"] or {}, Mapping):
-        raise TypeError(f"fields must be a mapping from names to values, such as {{'num_bins': 4}}, got {asked['fields']!r}.")
+        raise TypeError(f"fields must be a mapping, such as {{'num_bins': 4}}, got {asked['fields']!r}.")
     fields = dict(asked["fields"] or {})
     settings: dict[str, Any] = {name: value for name, value in asked.items() if name in SETTINGS}
     settings |= {name: fields.pop(name) for name in SETTINGS if name in fields and entry.takes(name)}

@@ -212,6 +212,8 @@ class Refusing:
         ({"margin": -1.0}, "margin must be a finite number > 0"),
         ({"margin": float("nan")}, "margin must be a finite number > 0"),
         ({"method": "mann-whitney", "margin": 0.5}, "margin must be below 0.5, got 0.5"),
+        ({"method": "mean-difference", "margin": 1e3}, "margin must be below .*, got 1000: no effect"),
+        ({"method": "linear-regression", "margin": 1e3}, "margin must be below .*, got 1000: no effect"),
         ({"method": "partial-correlation", "margin": 1.5}, "margin must be below 1, got 1.5"),
         ({"margin": float("inf")}, "margin must be a finite number > 0"),
         ({"x": "site", "method": "linear-regression"}, "a margin is about one effect"),

@@ -5,6 +5,7 @@ Theory: docs/theory/residual_scores.md.
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -24,6 +25,11 @@ LINEAR = (
 def _own_units(x, y) -> float:
     """Of a slope on [-1, 1] in the columns' own units."""
     return y[0].half_range / x[0].half_range
+
+
+def _furthest(x, y) -> float:
+    """Of two groups the range of the response; a slope on numbers has no bound."""
+    return _own_units(x, y) if len(x[0].levels) == 2 else math.inf
 
 
 def clipped_at_bounds(test, x, y, interval) -> str:
@@ -73,6 +79,7 @@ class LinearRegression(ResidualTest):
         alternatives="linear dependence of X and Y given Z",
         effect="slope of Y on X given Z, in the columns' own units",
         own_units=_own_units,
+        furthest=_furthest,
         describe_effect=_describe_effect,
         planning=Planning(
             formula="residuals:slope_power",

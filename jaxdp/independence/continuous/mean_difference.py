@@ -71,6 +71,11 @@ def own_units(x, y) -> float:
     return groups_and_response(x[0], y[0])[1].half_range
 
 
+def furthest(x, y) -> float:
+    """The range of the response."""
+    return 2.0 * own_units(x, y)
+
+
 def describe_effect(test, x, y, interval) -> str:
     """Which groups, and between which bounds the response was clipped."""
     del test, interval
@@ -175,6 +180,7 @@ class MeanDifference(PrivateTest):
         alternatives="a difference of the means of two groups",
         effect="difference of the means",
         own_units=own_units,
+        furthest=furthest,
         describe_effect=describe_effect,
         planning=Planning(
             formula="moments:mean_difference_power", gaussian_formula="always", min_records=50, table=True

@@ -46,7 +46,7 @@ class PartialCorrelation(ResidualTest):
         alternatives="linear dependence of X and Y given Z",
         effect="partial correlation of X and Y given Z",
         describe_effect=clipped_at_bounds,
-        furthest=1.0,
+        furthest=lambda x, y: 1.0,
         planning=Planning(
             formula="residuals:correlation_power",
             gaussian_formula="always",

@@ -144,7 +144,7 @@ class KruskalWallis(PrivateTest):
         size=_size,
         accepts=lambda domain: bool(groups_of(domain)),
         one_effect=_of_two_groups,
-        furthest=0.5,
+        furthest=lambda x, y: 0.5,
         suitability=_suitability,
         needs_all="it ranks a column",
         planning=Planning(without_z=True),

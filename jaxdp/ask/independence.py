@@ -307,7 +307,7 @@ def _options(entry: catalogue.Entry, asked: TestsOptions) -> Options:
     Errors: ValueError for a number that no test can use.
     """
     if not isinstance(asked["fields"] or {}, Mapping):
-        raise TypeError(f"fields must be a mapping, such as {{'num_bins': 4}}, got {asked['fields']!r}.")
+        raise TypeError(f"fields must be a mapping, such as {{'num_bins': 4}}, got {printed(asked['fields'])}.")
     fields = dict(asked["fields"] or {})
     settings: dict[str, Any] = {name: value for name, value in asked.items() if name in SETTINGS}
     settings |= {name: fields.pop(name) for name in SETTINGS if name in fields and entry.takes(name)}

@@ -199,11 +199,13 @@ class ColumnReport:
         if rule.heaps:
             cause = f"beside the heaps of the schema {cause}"
         declared = f"heaps = [{heaps}] in the schema if people round to such multiples, "
+        if multiple in rule.heaps or multiple <= rule.step:
+            declared = ""
         return (
             f"{cause} far more frequent than "
             "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "
-            f"rejected given {rule.name}: write {'' if multiple in rule.heaps or multiple <= rule.step else declared}labels = true if its "
-            f"values stand for groups or devices (records of equal value are compared), heaps = [] if neither{persons}"
+            f"rejected given {rule.name}: write {declared}labels = true if its values "
+            f"stand for groups or devices (records of equal value are compared), heaps = [] if neither{persons}"
         )
 
     @property

@@ -271,6 +271,11 @@ def test_the_note_says_how_many_arrows_to_expect_wrong(method):
     assert shares.max() <= HELD.trust
     assert shares.min() > 0.7
     assert f"Expect about {(1.0 - shares).sum():.1f} of these arrows to be wrong" in graph.note
+    known = jaxdp.discovery.Knowledge(tiers=[["a"], ["b", "c", "d"]])
+    graph = jaxdp.discover(table, bounds=bounds, epsilon=30.0, method=method, key=jax.random.key(0), knowledge=known)
+    assert len(graph.directed) == 3
+    assert "1 of them points as the public knowledge says" in graph.note  # its edge may be false all the same
+    assert "of the others to be wrong" in graph.note
 
 
 def test_what_is_known_of_time_keeps_its_share():

@@ -96,6 +96,17 @@ def test_columns_that_are_mostly_zero_have_no_edges_by_chance(share):
     assert "hardly any record differs" in found.note
 
 
+@pytest.mark.parametrize(("columns", "n", "cautioned"), [(12, 2000, True), (12, 20_000, False), (4, 400, False)])
+def test_a_graph_that_noise_leaves_as_far_as_no_edges_says_so_first(columns, n, cautioned):
+    values = np.random.default_rng(3).normal(size=(n, columns))
+    table = {f"c{k}": values[:, k] for k in range(columns)}
+    bounds = dict.fromkeys(table, (-4.0, 4.0))
+    graph = jaxdp.discover(table, bounds=bounds, epsilon=1.0, method="moment_pc", key=jax.random.key(0))
+    told = "Expect this graph to be about as far from the truth as a graph without edges"
+    assert graph.note.startswith(told) is cautioned
+    assert ("From about epsilon 1.7" in graph.note) is cautioned
+
+
 def test_a_column_that_hardly_varies_is_named_and_the_others_keep_their_edge():
     rng = np.random.default_rng(0)
     first = rng.normal(size=4000)

@@ -407,11 +407,14 @@ def test_intervals_of_log_odds_and_answers_without_an_interval_assume_no_spreads
     assert "assumes" not in answer.content["effect_is"]
 
 
-@pytest.mark.parametrize(("interval", "told"), [
-    ((-0.7, 0.0), " (odds ratio 0.497 to 1)"),
-    ((0.0003, 0.378436), " (odds ratio 1.0003 to 1.46)"),  # the p-value beside it is below the level
-    (None, ""),
-])
+@pytest.mark.parametrize(
+    ("interval", "told"),
+    [
+        ((-0.7, 0.0), " (odds ratio 0.497 to 1)"),
+        ((0.0003, 0.378436), " (odds ratio 1.0003 to 1.46)"),  # the p-value beside it is below the level
+        (None, ""),
+    ],
+)
 def test_an_interval_of_a_logarithm_is_told_as_that_of_the_ratio(interval, told):
     assert effect_sizes.describe_ratio("odds ratio", interval) == told
 

@@ -265,7 +265,7 @@ def test_the_query_keeps_the_margin_as_a_number():
     from jaxdp.data.schema import Schema
 
     schema = Schema.from_dict(
-        {"columns": {"g": {"kind": "binary", "levels": [0, 1]}, "v": {"kind": "continuous", "bounds": [0, 1]}}}
+        {"columns": {"g": {"kind": "binary", "levels": [0, 1]}, "v": {"kind": "continuous", "bounds": [0, 9]}}}
     )
     query = Query.of(schema, x="g", y="v", epsilon=1.0, method="t-test", margin=1)
     assert query.margin == 1.0

@@ -119,13 +119,23 @@ class Orientation:
                 f"{told} The share of an arrow among sampled orientations is not a calibrated probability: arrows are "
                 "wrong more often than it suggests (docs/discovery.md#arrows)."
             )
-        wrong = float((1.0 - self.arrow_shares[drawn]).sum())
-        expected = (
-            f"Expect about {wrong:.1f} of these arrows to be wrong, that is to point the other way, or to stand where "
-            "the truth has an open edge or none; more where edges are missing, as in dense graphs "
-            "(docs/discovery.md#structural-models)."
+        settled = drawn & (self.arrow_shares == 1.0)  # by knowledge: the trust is below 1
+        if not drawn.any():
+            return told
+        known = (
+            f" point{'s' * (settled.sum() == 1)} as the public knowledge says; such an edge may still be one that the "
+            "truth does not have."
         )
-        return f"{told} {expected}" if drawn.any() else told
+        if settled.sum() == drawn.sum():
+            return f"{told} All of them{known}"
+        wrong = float((1.0 - self.arrow_shares[drawn]).sum())
+        which = "the others" if settled.any() else "these arrows"
+        return (
+            f"{told} {f'{settled.sum()} of them{known} ' if settled.any() else ''}Expect about {wrong:.1f} of {which} "
+            "to be wrong, that is to point the other way, or to stand where the truth has an open edge or none; more "
+            "where edges are missing, as in dense graphs (docs/discovery.md#structural-models). Arrows that share a "
+            "column tend to be right or wrong together."
+        )
 
 
 def oriented(

@@ -24,6 +24,7 @@ from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
 from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, Triple, oriented
+from jaxdp.discovery.engine.hardly_nearer import GROWTH, rounded_up
 from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
 from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, ROUND_UP, Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores, rounding
@@ -46,7 +47,6 @@ TREE_FROM = 0.02  # noise of a further edge, in shares of the records, from whic
 DIRECTIONS = 0.2  # of the budget: the share of least SHD on networks of 12 to 56 columns (docs/theory)
 STOP = 0.3  # score of stopping, in units of the largest noise of all pairs
 DRAWS = {True: 0.5, False: 0.8}  # of further edges that are planned, per column; for pure epsilon, and for zCDP
-GROWTH = 1.02  # steps in which a larger epsilon is tried for the sentence that proposes one
 AGAIN = 2  # after a stop, the draws that are left become so many times fewer, with as much more budget each
 EXCESS = Excess()
 CUBE_CELLS = 1 << 18  # up to here all tables follow from one joint table faster than from bitmaps
@@ -103,12 +103,6 @@ def _quiet_enough(records: Records, budget: Budget) -> str:
         f"Further edges are looked for from about epsilon {rounded_up(needed):g}, or from about "
         f"{rounded_up(enough):.0f} records, on."
     )
-
-
-def rounded_up(value: float) -> float:
-    """To two digits."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return math.ceil(value / unit) * unit
 
 
 @search(

@@ -24,6 +24,7 @@ from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
 from jaxdp.discovery.engine.directions import HELD
+from jaxdp.discovery.engine.hardly_nearer import hardly_nearer
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.engine.moment_scores import MomentScores
@@ -46,6 +47,7 @@ MODEL = (
     "dependence that no correlation shows is not found (neighbour_pc looks for bends), and effects that bend strongly "
     "may leave extra edges."
 )
+HARDLY_NEARER = 0.1  # weakest line from which on graphs are as far as no edges: 1.0 of it at 0.118, 0.5 at 0.061
 FEW = "With so few records at this budget the centres and scales are mostly noise: there may be false edges."
 
 
@@ -152,9 +154,12 @@ def moment_pc(
             graph = dataclasses.replace(graph, cpdag=directed.cpdag, arrow_shares=directed.arrow_shares)
         few = test.validity(public_shapes(features)).verdict == validity.REFUSE
         hidden = _names(records, narrow)
-        said = [NARROW.format(hidden)] * bool(hidden) + [MODEL] + [FEW] * few
+        caution = hardly_nearer(
+            Setting(tuple(records.levels), records.num_records, epsilon, delta), weakest_line, HARDLY_NEARER
+        )
+        said = [caution, NARROW.format(hidden) * bool(hidden), MODEL, FEW * few]
         said += [] if directed is None else [directed.sentence]
-        return dataclasses.replace(graph, note=" ".join(said))
+        return dataclasses.replace(graph, note=" ".join(filter(None, said)))
 
     return searched(key, "moment_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
 

@@ -20,13 +20,14 @@ from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Data, equally_spaced
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.directions import HELD
+from jaxdp.discovery.engine.hardly_nearer import hardly_nearer
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
 from jaxdp.discovery.engine.neighbour_scores import CHANCE, MAX_SET, SENSITIVITY, NeighbourScores, null_level, rounding
 from jaxdp.discovery.engine.session import Session, searched
 from jaxdp.discovery.graph import Graph
-from jaxdp.discovery.methods.max_min_pc import ALL, DIRECTIONS, DRAWS, GROWTH, STOP, Bounds, Selection, rounded_up
+from jaxdp.discovery.methods.max_min_pc import ALL, DIRECTIONS, DRAWS, STOP, Bounds, Selection
 from jaxdp.discovery.methods.moment_pc import weakest_line
 from jaxdp.discovery.spec import Levels, SearchAudit, SearchSpec, Setting, coded, search
 from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE, PrivateCentres, PrivateScales
@@ -44,8 +45,6 @@ MODEL = (
     "deviation. Conditioning sets hold at most two columns."
 )
 HARDLY_NEARER = 0.048  # weakest line from which on graphs of random models are as far as no edges (0.97 to 1 of it)
-MIN_COLUMNS = 8  # of the models on which that was measured
-MAX_STEPS = 600  # of a larger epsilon, or more records
 
 
 def _continuous(levels: Levels) -> bool:
@@ -66,28 +65,6 @@ def _weakest(setting: Setting) -> float:
     if coded(setting.levels):
         return math.inf
     return min(1.0, (_noise(setting) + null_level(setting.num_records) / max(setting.num_records, 1)) / LINE_SUM)
-
-
-def _hardly_nearer(setting: Setting) -> str:
-    """That the graph will be about as far from the truth as one without edges, and what would help; else nothing."""
-
-    def first(values) -> float | None:
-        return next((value for value, other in values if _weakest(other) < HARDLY_NEARER), None)
-
-    if setting.num_columns < MIN_COLUMNS or _weakest(setting) < HARDLY_NEARER:
-        return ""
-    grown = [GROWTH**step for step in range(1, MAX_STEPS)]
-    epsilons = ((setting.epsilon * by, dataclasses.replace(setting, epsilon=setting.epsilon * by)) for by in grown)
-    sizes = (math.ceil(setting.num_records * by) for by in grown)
-    needed = first(epsilons)
-    records = first((size, dataclasses.replace(setting, num_records=size)) for size in sizes)
-    ways = [f"epsilon {rounded_up(needed):g}"] if needed else []
-    ways += [f"{rounded_up(records):.0f} records"] if records else []
-    return (
-        "Expect this graph to be about as far from the truth as a graph without edges, as graphs of random models with "
-        f"this much noise are (docs/discovery.md#continuous-distance). From about {' or '.join(ways)} on such graphs "
-        "are nearer."
-    )
 
 
 def _rank(setting: Setting) -> int:
@@ -167,7 +144,8 @@ def neighbour_pc(
         bounds = Bounds(SENSITIVITY, SENSITIVITY, rounding(size), size, null, scores.looks, arrows=HELD)
         found = MaxMinScores((0,) * len(records.columns), scores, max_order, facts)
         graph = Selection(session, records, budget, shares, facts, found, bounds, drawn=2).graph(ALL, stop)
-        notes = (_hardly_nearer(Setting(tuple(records.levels), size, epsilon, delta)), MODEL, graph.note)
+        setting = Setting(tuple(records.levels), size, epsilon, delta)
+        notes = (hardly_nearer(setting, _weakest, HARDLY_NEARER), MODEL, graph.note)
         return dataclasses.replace(graph, note=" ".join(filter(None, notes)))
 
     return searched(key, "neighbour_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)

@@ -123,7 +123,7 @@ class Orientation:
         if not drawn.any():
             return told
         known = (
-            f" point{'s' * (settled.sum() == 1)} as the public knowledge says; such an edge may still be one that the "
+            f" point{'s' if settled.sum() == 1 else ''} as the public knowledge says; such an edge may still be one that the "
             "truth does not have."
         )
         if settled.sum() == drawn.sum():

@@ -130,7 +130,9 @@ class Ledger(Uncopied):
         file exists already.
         """
         if epsilon is None and rho is None:
-            raise ValueError("a ledger needs a budget: give epsilon=1.0 (or rho=0.5 for zCDP).")
+            raise ValueError(
+                "a ledger needs a budget: give epsilon=1.0 or rho=0.5 (zCDP), on the command line --epsilon or --rho."
+            )
         totals = {"epsilon": _grant("epsilon", epsilon), "delta": _delta_grant(delta), "rho": _grant("rho", rho)}
         ledger_file.create(Path(path_of("a ledger", path)), _relation_name(relation), totals, _now(), LedgerError)
         return cls(path)

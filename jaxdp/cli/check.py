@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     title = f"{args.data}: {readers.OWNER}"
     screen = [
         title,
-        *_lines(by_line.faults),
+        *_lines(by_line.faults, not batches.is_typed(args.data)),
         *_units(schema.unit, len(units)),
         *_table(columns),
         *_shapes(columns),
@@ -129,8 +129,10 @@ def _counted(path: str, rules, delimiter: str, strict: bool, unit: str = "", uni
     return "", report
 
 
-def _lines(faults) -> list[str]:
+def _lines(faults, of_text: bool) -> list[str]:
     counts = {kind: count for kind, count in faults.items() if count}
+    if not counts and not of_text:
+        return []
     if not counts:
         return ["  no quoted line breaks: each line of the file is one row"]
     listed = ", ".join(f"{count} {kind}" for kind, count in counts.items())

@@ -52,18 +52,38 @@ SUCCESS, INTERNAL_ERROR, USER_ERROR, BUDGET_EXHAUSTED, INTERRUPTED, PIPE_CLOSED 
 TRACEBACK_VARIABLE = "JAXDP_TRACEBACK"
 
 
+TYPED = "_typed"  # of a namespace: the options seen so far
 _CHOICE = re.compile(r"(argument [^:]*: )?invalid choice: '?(?P<given>[^']*)'? \(choose from (?P<known>.*)\)", re.S)
 _MISSED = re.compile(r"argument (?P<option>\S+): expected (one|at least one) argument")
 
 
+class _Once(argparse.Action):
+    """Stores a value, as argparse does, but never in place of one that was typed before."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        typed = vars(namespace).setdefault(TYPED, set())
+        if option_string is not None and self.dest in typed:
+            parser.error(
+                f"{option_string} is given twice: give it once, with commas between names where it takes several"
+            )
+        typed.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, raised rather than printed, with what was probably meant."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for name in (None, "store"):
+            self.register("action", name, _Once)
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[override]
         """As argparse, but unknown arguments are told by the command they were given to, which knows its options."""
         self._typed = sys.argv[1:] if args is None else list(args)
         self._refuse_misspelt(self._typed)
         found, unknown = super().parse_known_args(args, namespace)
+        vars(found).pop(TYPED, None)
         if unknown:
             self.error(
                 f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown[0]) or self._reads_no_data(unknown)}"

@@ -201,6 +201,10 @@ class ColumnReport:
         declared = f"heaps = [{heaps}] in the schema if people round to such multiples, "
         if multiple in rule.heaps or multiple <= rule.step:
             declared = ""
+        elif not rounded:  # no multiples are frequent: the resolution of the column may be coarse
+            declared = (
+                f"step = {_step(np.array(sorted(self.values))):.15g} in the schema if it is recorded in such steps, "
+            )
         return (
             f"{cause} far more frequent than "
             "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "

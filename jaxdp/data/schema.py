@@ -264,7 +264,7 @@ class Schema:
         """
         names = self.named("names", self.names if names is None else names)
         if not names or duplicates([*names, *given]):
-            raise ValueError("names must hold at least one column, each once.")
+            raise ValueError("name at least one column, and each column once.")
         forms = _forms(names, (), given, codes=True)
         how: dict[str, Any] = {"strict": strict, "records": records, "report": report, "shuffled": shuffled}
         table = self._table(source, forms, **how)
@@ -328,7 +328,7 @@ class Schema:
         hint = f"did you mean {close[0]!r}?" if close else f"it describes {_listing(known)}."
         several = [part.strip() for part in names[place].split(",")]
         if len(several) > 1 and all(part in known for part in several):
-            hint = f"several columns are a list in Python: {several!r}."
+            hint = f"one name is wanted here; where several may be given, Python takes a list: {several!r}."
         raise ValueError(f"column {printed_name(names, place, self.names)} is not in the schema; {hint}")
 
     def _columns(self, name: str, form: str) -> tuple[Column, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,17 @@ def _heads(i: int, j: int, arcs: np.ndarray, truth) -> tuple[bool, bool]:
 
 
 def _short(names: list[str]) -> list[str]:
-    """Names that fit a box: long ones lose their middle, unless two would then read alike."""
+    """Names that fit a box: long ones lose their middle; of those that would then read alike, what they share."""
     head, tail = LABEL_LENGTH // 2, LABEL_LENGTH - LABEL_LENGTH // 2 - 1
     cut = [name if len(name) <= LABEL_LENGTH else f"{name[:head]}…{name[-tail:]}" for name in names]
-    return [name if cut.count(short) > 1 else short for name, short in zip(names, cut, strict=True)]
+    for alike in {short for short in cut if cut.count(short) > 1}:
+        places = [place for place, short in enumerate(cut) if short == alike]
+        letters = zip(*(names[place] for place in places), strict=False)
+        shared = sum(1 for _ in itertools.takewhile(lambda found: len(set(found)) == 1, letters))
+        for place in places:
+            start = names[place][: min(head, shared)]
+            cut[place] = f"{start}…{names[place][shared:][:tail]} ({place + 1})"
+    return cut
 
 
 def _canvas(places: np.ndarray, boxes: np.ndarray, bends: np.ndarray):

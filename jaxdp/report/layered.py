@@ -9,6 +9,7 @@ import numpy as np
 
 SWEEPS = 12
 NODE_GAP, BEND_GAP, BEND_WIDTH, LAYER_GAP = 0.36, 0.24, 0.06, 1.0
+ALONE_GAP, ALONE_WIDTH = 0.6, 9.0  # between rows of nodes without an edge; how wide a row of them may be in any case
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,8 +23,40 @@ class Layout:
 def layout(arcs: np.ndarray, widths: np.ndarray) -> Layout:
     """Layers by longest path, ordered by the medians of their neighbours; long edges bend around the nodes between.
 
+    Nodes without an edge stand in rows below, which are as wide as the rest, or `ALONE_WIDTH`.
+
     arcs: bool (d, d), i -> j without j -> i, both for an undirected edge. widths: (d,) of the boxes, in units of x.
     """
+    widths = np.asarray(widths, float)
+    linked = np.flatnonzero((arcs | arcs.T).any(axis=1))
+    found = _of_linked(arcs[np.ix_(linked, linked)], widths[linked])
+    places = np.zeros((len(arcs), 2))
+    places[linked] = found.places
+    left, right = found.places[:, 0] - widths[linked] / 2, found.places[:, 0] + widths[linked] / 2
+    room = max(ALONE_WIDTH, float(right.max() - left.min())) if len(linked) else ALONE_WIDTH
+    below = float(found.places[:, 1].min()) - LAYER_GAP if len(linked) else 0.0
+    for number, row in enumerate(_wrapped(np.setdiff1d(np.arange(len(arcs)), linked), widths, room)):
+        x = _spread(row, np.zeros(len(row)), widths)
+        places[row] = np.stack([x - (x[0] + x[-1]) / 2, np.full(len(row), below - ALONE_GAP * number)], axis=1)
+    return Layout(places, {(int(linked[i]), int(linked[j])): points for (i, j), points in found.bends.items()})
+
+
+def _wrapped(nodes: np.ndarray, widths: np.ndarray, room: float) -> list[list[int]]:
+    """Rows of nodes, in order, that are no wider than the room where one node is not."""
+    rows: list[list[int]] = []
+    used = 0.0
+    for node in nodes.tolist():
+        needed = float(widths[node]) + NODE_GAP
+        if not rows or used + needed > room:
+            rows.append([])
+            used = 0.0
+        rows[-1].append(node)
+        used += needed
+    return rows
+
+
+def _of_linked(arcs: np.ndarray, widths: np.ndarray) -> Layout:
+    """The layers alone: every node has an edge."""
     count = len(arcs)
     if not count:
         return Layout(np.zeros((0, 2)), {})
@@ -34,12 +67,10 @@ def layout(arcs: np.ndarray, widths: np.ndarray) -> Layout:
     layer = np.zeros(count, int)
     for i, j in down:  # sorted by the upper end: its layer is final when it is used
         layer[j] = max(layer[j], layer[i] + 1)
-    alone = ~linked.any(axis=1)
-    layer[alone] = layer.max() + 1 if (~alone).any() else 0
     rows, chains, neighbours = _with_bends(layer, down)
     for sweep in range(SWEEPS):
         _sort(rows, neighbours, downwards=sweep % 2 == 0)
-    size = np.concatenate([np.asarray(widths, float), np.full(len(neighbours) - count, BEND_WIDTH)])
+    size = np.concatenate([widths, np.full(len(neighbours) - count, BEND_WIDTH)])
     x = _positions(rows, neighbours, size)
     y = np.zeros(len(neighbours))
     for number, row in enumerate(rows):

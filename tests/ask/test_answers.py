@@ -94,7 +94,7 @@ def test_an_answer_is_a_result_in_sentences_without_a_record(tmp_path):
     ("wrong", "said"),
     [
         ({"x": "doze"}, "did you mean 'dose'"),
-        ({"given": "dose,age"}, r"several columns are a list in Python: \['dose', 'age'\]"),
+        ({"given": "dose,age"}, r"Python takes a list: \['dose', 'age'\]"),
         ({"fields": "num_bins=4"}, "fields must be a mapping"),
         ({"method": "band-gmc"}, "did you mean 'band-gcm'"),
         ({"rigde": 1.0}, "did you mean 'ridge'"),

@@ -190,3 +190,17 @@ def test_an_effect_that_could_not_be_found_is_no_word_beside_one_that_was(monkey
     found = asked(columns, {"x": real(-6, 6), "y": real(-6, 6)}, x="x", y="y", method="partial-correlation")
     assert found.dependence_found == dependent
     assert found.content["detectable_effect"] == (None if dependent else np.inf)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_the_detectable_effect_of_persons_counts_the_noise_that_the_interval_counts(epsilon):
+    """It lay inside the interval about 0: an effect of this size was found with power .45, not .8."""
+    rng = np.random.default_rng(0)
+    persons = np.repeat(np.arange(1100), rng.integers(1, 6, 1100))
+    table = {"person": persons} | {name: rng.normal(size=len(persons)) for name in "xyzw"}
+    schema = {"unit": "person", "columns": {name: {"kind": "continuous", "bounds": [-3, 3]} for name in "xyzw"}}
+    for method, given in (("band-gcm", "z"), ("contrast-gcm", ["z", "w"])):
+        how = {"x": "x", "y": "y", "given": given, "method": method, "schema": schema, "epsilon": epsilon}
+        answer = jaxdp.test(table, **how, key=jax.random.key(1))
+        low, high = answer.interval
+        assert answer.content["detectable_effect"] > 1.3 * 0.5 * (high - low)  # 1.43 of normal errors

@@ -222,3 +222,16 @@ def test_truth_values_beside_other_levels_name_the_key():
         jaxdp.test(table, schema={"columns": schema}, x="a", y="b", epsilon=1.0, key=jax.random.key(0))
     schema["a"] = {"kind": "binary", "boolean": True}
     assert jaxdp.test(table, schema={"columns": schema}, x="a", y="b", epsilon=1.0, key=jax.random.key(0)).p_value
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("test", "d.csv", "--x", "a", "--x", "b", "--y", "c", "--epsilon", "1"),
+        ("test", "d.csv", "--x", "a", "--y", "c", "--epsilon", "1", "--epsilon", "2"),
+        ("discover", "d.csv", "--columns", "a,b", "--columns", "c", "--epsilon", "1"),
+        ("plan", "--y", "a", "--y=b", "--epsilon", "1"),
+    ],
+)
+def test_an_option_that_is_given_twice_does_not_lose_the_first(words, capsys):
+    assert "is given twice" in said(capsys, *words)

@@ -36,10 +36,13 @@ def test_mistakes_are_one_line(tmp_path, capsys):
     for wrong, said in (
         (["--epsilon", "1", "--every", "--count", "2"], "--count or --every"),
         (["--epsilon", "1", "--bounds", "age=90:18"], "LOW < HIGH"),
-        (["--epsilon", "1", "--given", "height"], "needs public bounds"),
+        (["--epsilon", "1", "--given", "height"], "--given is given twice"),
     ):
         assert main([*command, *wrong]) == 2
         assert said in capsys.readouterr().err
+    other = ["height" if word == "age" else word for word in command]
+    assert main([*other, "--epsilon", "1"]) == 2
+    assert "needs public bounds" in capsys.readouterr().err
 
 
 def test_an_answer_that_rests_on_straight_lines_says_so(tmp_path, capsys):

@@ -85,3 +85,22 @@ def test_wider_lines_have_smaller_q_values():
     q_values = np.array([[0, 0.9, 0.5], [0, 0, 0.0], [0, 0, 0]])
     _, axes = graphs.picture(["a", "b", "c"], arcs, q_values=q_values)
     assert sorted(round(patch.get_linewidth(), 2) for patch in axes.patches) == [1.13, 2.05, 3.2]
+
+
+def test_columns_without_an_edge_are_wrapped_below_the_others():
+    """Sixty of them stood in one row, which no screen shows."""
+    arcs = np.zeros((60, 60), bool)
+    arcs[7, 30] = True
+    placed = layout(arcs, np.full(60, 0.6)).places
+    assert np.ptp(placed[:, 0]) < 10.0
+    assert placed[30, 1] > np.delete(placed, (7, 30), axis=0)[:, 1].max()
+    assert len({tuple(place) for place in np.round(placed, 6)}) == 60
+
+
+@pytest.mark.parametrize("middle", ["the same words {} in the middle", "{}"])
+def test_long_names_that_read_alike_when_cut_are_told_apart(middle):
+    names = [f"Laboratory value, {middle.format(k)}, of all the patients of this ward" for k in range(3)]
+    short = graphs._short([*names, "age", "x" * 40])
+    assert len(set(short)) == 5
+    assert max(map(len, short)) <= graphs.LABEL_LENGTH + 6
+    assert short[3] == "age"

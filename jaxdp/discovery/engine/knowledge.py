@@ -101,7 +101,9 @@ def _pair(pair, name: str) -> Pair:
         twice = printed(columns[0])
         raise ValueError(f"{name}: an edge joins two different columns, and this pair names {twice} twice.")
     if len(columns) != 2:
-        raise ValueError(f'{name} must hold pairs of two different column names, such as ("a", "b").')
+        raise ValueError(
+            f'{name} must hold pairs of two different column names, such as ("a", "b"), on the command line a,b.'
+        )
     return columns[0], columns[1]
 
 

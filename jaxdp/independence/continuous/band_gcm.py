@@ -361,7 +361,8 @@ class BandGCM(BandTest):
         if self._is_gamma():
             spread = jnp.sqrt(self.mechanism_in_force()["squares"].variance(release.sensitivity["squares"]))
             most = 0.5 * jnp.maximum(release.value["squares"], effect_sizes.CLEAR * spread)
-        return effect_sizes.detectable_concordance(most, self._null_variance(release), mechanism, sensitivity)
+        variance = self._null_sd(release, self._far(release)) ** 2  # as the ends of an interval have it
+        return effect_sizes.detectable_concordance(most, variance, mechanism, sensitivity)
 
     def pair_statistics(self, release):
         """The noisy sum S over pairs of neighbours."""

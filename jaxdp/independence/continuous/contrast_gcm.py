@@ -329,9 +329,8 @@ class ContrastGCM(ContrastTest):
     @bounded_jit  # run by itself, its loops would be compiled anew for every answer
     def _detectable(self, release):
         _, mechanism, sensitivity = self._released(release)
-        return effect_sizes.detectable_concordance(
-            self._most(release.num_records), jnp.max(self._null_variance(release)), mechanism, sensitivity
-        )
+        variance = jnp.max(self._null_sd(release, self._far(release))) ** 2  # as the ends of an interval have it
+        return effect_sizes.detectable_concordance(self._most(release.num_records), variance, mechanism, sensitivity)
 
     def released_flags(self, shapes, release) -> dict[str, str]:
         """ "curvature", where a finding could be jumps of X and Y: of several pairs the one with the least p-value."""

@@ -83,7 +83,8 @@ class Parser(argparse.ArgumentParser):
         self._typed = sys.argv[1:] if args is None else list(args)
         self._refuse_misspelt(self._typed)
         found, unknown = super().parse_known_args(args, namespace)
-        vars(found).pop(TYPED, None)
+        if TYPED in found:
+            delattr(found, TYPED)
         if unknown:
             self.error(
                 f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown[0]) or self._reads_no_data(unknown)}"

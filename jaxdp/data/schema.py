@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import errno
 import json
 import os
 import tomllib
@@ -84,7 +85,11 @@ class Schema:
         Errors: OSError if the file cannot be opened, ValueError or TypeError with one sentence otherwise.
         """
         name = path_of("schema", path)
-        content = Path(path).read_bytes()
+        try:
+            content = Path(path).read_bytes()
+        except FileNotFoundError:
+            told = "there is no such schema (jaxdp schema draft writes a first one)"
+            raise FileNotFoundError(errno.ENOENT, told, name) from None
         try:
             text = content.decode("utf-8-sig")
             spec = _parse_json(text) if Path(path).suffix.lower() == ".json" else tomllib.loads(text)

@@ -212,7 +212,7 @@ def test_names_must_be_names(schema, table):
         schema.read(table, x=3, y="age")
     with pytest.raises(ValueError, match="x names no column"):
         schema.read(table, x=[], y="age")
-    with pytest.raises(ValueError, match="at least one column, each once"):
+    with pytest.raises(ValueError, match="at least one column, and each column once"):
         schema.read_table(table, ["age", "age"])
 
 

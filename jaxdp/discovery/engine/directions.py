@@ -122,10 +122,8 @@ class Orientation:
         settled = drawn & (self.arrow_shares == 1.0)  # by knowledge: the trust is below 1
         if not drawn.any():
             return told
-        known = (
-            f" point{'s' if settled.sum() == 1 else ''} as the public knowledge says; such an edge may still be one that the "
-            "truth does not have."
-        )
+        verb = "points" if settled.sum() == 1 else "point"
+        known = f" {verb} as the public knowledge says; such an edge may still be one that the truth does not have."
         if settled.sum() == drawn.sum():
             return f"{told} All of them{known}"
         wrong = float((1.0 - self.arrow_shares[drawn]).sum())

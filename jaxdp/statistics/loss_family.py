@@ -77,6 +77,16 @@ class Loss(Family):
         return _checked(loss, low, high)
 
     @property
+    def rare(self) -> float:
+        """As of the logistic loss where the mean is limited on both sides."""
+        return LOGISTIC.rare if self.bounded else POISSON.rare
+
+    @property
+    def few(self) -> float:
+        """As `rare`."""
+        return LOGISTIC.few if self.bounded else POISSON.few
+
+    @property
     def precise(self) -> tuple[float, ...]:
         """As of probabilities, or of means whose records are far fewer than could be as informative."""
         return LOGISTIC.precise if self.bounded else tuple(CAP_LEAST * least for least in POISSON.precise)

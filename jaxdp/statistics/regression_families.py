@@ -69,6 +69,8 @@ class Logistic(Family):
     limit: ClassVar[float] = 3.2  # largest slope per sd that an interval can hold
     precise: ClassVar[tuple[float, ...]] = (60.0, 150.0)  # sds of its noise that the information can be: a round more
     uneven: ClassVar[float] = 2.0  # of the records, more than which do not count where the columns are as modelled
+    rare: ClassVar[float] = 5.0  # sds from the mean of X to its farther end level that make it rare: 4 % of the records
+    few: ClassVar[float] = 0.25  # of the information of normal columns, below which few records vary X; about as rare
     widest: ClassVar[float] = 1.6  # times as far the weights may reach, where noise is seen to be little
     noise: ClassVar[float] = 0.1  # its variance over that of the sampling, that then remains
     skewness: ClassVar[float] = 0.7  # of columns that is allowed for, weighed by mu': it bends the expected scores
@@ -117,6 +119,8 @@ class Poisson(Family):
     steepest: ClassVar[float] = 1.5  # sd of the log mean
     limit: ClassVar[float] = 2.0
     precise: ClassVar[tuple[float, ...]] = (120.0, 300.0)
+    rare: ClassVar[float] = math.inf  # no mean is limited above, so that far records stay informative
+    few: ClassVar[float] = 0.0
     uneven: ClassVar[float] = 2.0
     widest: ClassVar[float] = 2.0
     noise: ClassVar[float] = 0.5  # weights that reach farther need less of `bent`

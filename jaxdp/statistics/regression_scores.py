@@ -61,6 +61,11 @@ def information_unit(num_columns: int, euclidean: bool, reach=1.0):
     return most**2 + cross(most) + largest(cross(inner) - inner**2, cross(outer) - outer**2)
 
 
+def _without_last(slopes, held):
+    """With 0 in place of the last where it is held."""
+    return jnp.where(held & (jnp.arange(slopes.shape[-1]) == slopes.shape[-1] - 1), 0.0, slopes)
+
+
 def _left_by(noise_variance, values):
     """What is kept of a noisy vector (James-Stein): none of it where it is no longer than its noise."""
     return jnp.maximum(1.0 - noise_variance / jnp.maximum(jnp.sum(values**2), 1e-30), 0.0)
@@ -75,7 +80,9 @@ class Start:
     mean: m, (d,). root: L^-1, (d, d). slopes: g0, (p,), the constant first. clear: least variance of a direction of the
     columns, in sds of the noise in it. euclidean: whether N is a norm of L2, else of L1. reach: what R and C are
     multiplied by. step, scored: what the last round moved the slopes by, (p,), and the scores that told it so; 0 before
-    there was one. known: what the family has prepared of the other fields, where they are used many times.
+    there was one. rare: whether so few records vary X that the start has no slope of it: about another their
+    scores say nothing of slope 0 (docs/theory/logistic_regression.md#rare). known: what the family has prepared of the
+    other fields, where they are used many times.
     """
 
     mean: Any
@@ -89,6 +96,7 @@ class Start:
     family: Any = jax.tree.static(default=LOGISTIC)
     step: Any = 0.0
     scored: Any = 0.0
+    rare: Any = False
     known: Any = None
 
     @classmethod
@@ -116,6 +124,12 @@ class Start:
             step=jnp.zeros_like(slopes),
             scored=jnp.zeros_like(slopes),
         )
+
+    def about_levels(self) -> Start:
+        """The same where X has levels from -1 to 1: without a slope of X if the farther end is rare."""
+        distance = (1.0 + jnp.abs(self.mean[-1])) * self.root[-1, -1]
+        rare = distance > self.family.rare
+        return dataclasses.replace(self, rare=rare, slopes=_without_last(self.slopes, rare))
 
     @property
     def steep(self):
@@ -225,22 +239,36 @@ class Sums:
 
     @property
     def uneven(self):
-        """Whether more records count than there are by far, beyond two sds of noise: none of normal columns do."""
+        """Whether more records count than there are by far, beyond two sds of noise: none of normal columns do.
+
+        Or far fewer: a few records far from all others vary X, and count little.
+        """
         row = self.model[1][-1, -1]
         sd = self.information_noise[-1] * jnp.sqrt(self.variance_per_scale)
-        return self.information[-1] - 2.0 * sd > self.start.family.uneven * self.num_records * row
+        more = self.information[-1] - 2.0 * sd > self.start.family.uneven * self.num_records * row
+        return more | self._rare
+
+    @property
+    def _rare(self):
+        """Whether a few records vary X: `Start.rare`, or less information than `family.few` of normal columns have."""
+        sd = self.information_noise[-1] * jnp.sqrt(self.variance_per_scale)
+        few = self.start.family.few * self.num_records * self.model[1][-1, -1]
+        return self.start.rare | (self.information[-1] + 2.0 * sd < few)
 
     def _fitted(self):
         """(records that count, extra, own): information of this many normal records and, in the row of X, this more.
 
         The row's own entry says how many count, of those that there are; own is what it has beyond them. The others
-        are shrunk (James-Stein), the last is 0.
+        are shrunk (James-Stein), the last is 0. Where few records vary X, they alone count less, and all do for the
+        other columns.
         """
         row = self.model[1][-1]
-        count = jnp.clip(self.information[-1] / row[-1], MIN_COUNT * self.num_records, self.num_records)
+        seen = jnp.clip(self.information[-1] / row[-1], MIN_COUNT * self.num_records, self.num_records)
+        count = jnp.where(self._rare, self.num_records, seen)
         off = (self.information - count * row)[:-1]
         noise = self.variance_per_scale * jnp.sum(self.information_noise[:-1] ** 2)
-        own = jnp.maximum(self.information[-1] - count * row[-1], 0.0)
+        own = self.information[-1] - count * row[-1]
+        own = jnp.where(self._rare, own, jnp.maximum(own, 0.0))
         return count, jnp.append(_left_by(noise, off) * off, 0.0), own
 
     def _expected(self, slopes):
@@ -329,10 +357,11 @@ class Sums:
         noise = self.variance_per_scale * jnp.sum((back * self.score_noise[None]) ** 2)
         moved = moved * _left_by(noise, moved)
         moved = moved * jnp.minimum(1.0, LONGEST / (jnp.sqrt(jnp.sum(moved**2)) + 1e-12))
-        slopes = self.start.slopes + jnp.where(self.clear >= CLEAR, moved, 0.0)
+        slopes = _without_last(self.start.slopes + jnp.where(self.clear >= CLEAR, moved, 0.0), self._rare)
         reach = jnp.where(self._as_normal, self._reach(share), 1.0) if share else self.start.reach
         step = slopes - self.start.slopes
-        return dataclasses.replace(self.start, slopes=slopes, reach=reach, step=step, scored=self.scores, known=None)
+        changed = {"slopes": slopes, "reach": reach, "step": step, "scored": self.scores, "rare": self._rare}
+        return dataclasses.replace(self.start, **changed, known=None)
 
     def _overshot(self, products):
         """By what factor the step before was too long, at least 1: how much more the scores changed than modelled.

@@ -51,8 +51,8 @@ FAR_BOUNDS = 6.0  # sds of X from its middle, beyond which its bounds leave room
 LITTLE, UNEVEN, TAIL = "too little information", "uneven columns", "room for a far tail"
 NO_WIDTH = (  # of uneven columns
     "There is no interval: X varies otherwise than a column with one middle and two tails, for which alone the width "
-    "is known, or has a slope so steep that this matters. A column of a few numbers is better declared as "
-    'kind = "ordinal" with its levels. The p-value needs no such thing.'
+    "is known (or through few records alone), or has a slope so steep that this matters. A column of a few numbers is "
+    'better declared as kind = "ordinal" with its levels. The p-value needs no such thing.'
 )
 
 FAR_TAIL = (
@@ -413,14 +413,15 @@ def _with_scales(test, query, released):
 
 
 # between two stages of a release nothing is traced, and hundreds of small programs would be compiled one by one
-@functools.partial(jax.jit, static_argnames=("euclidean", "family"))
-def _started(noisy, euclidean: bool, family) -> Start:
-    return Start.about(noisy.matrix, jnp.sqrt(noisy.variance_per_scale) * noisy.scales[1, 1], euclidean, family)
+@functools.partial(jax.jit, static_argnames=("euclidean", "family", "of_levels"))
+def _started(noisy, euclidean: bool, family, of_levels: bool) -> Start:
+    found = Start.about(noisy.matrix, jnp.sqrt(noisy.variance_per_scale) * noisy.scales[1, 1], euclidean, family)
+    return found.about_levels() if of_levels else found
 
 
 def _with_start(test, query, released):
     noisy = jax.tree.map(jax.lax.stop_gradient, query.noisy(released))
-    return dataclasses.replace(test, start=_started(noisy, query.euclidean, test.family))
+    return dataclasses.replace(test, start=_started(noisy, query.euclidean, test.family, test.levelled[-1]))
 
 
 _improved = jax.jit(Sums.improved, static_argnames="share")

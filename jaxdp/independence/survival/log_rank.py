@@ -226,7 +226,9 @@ class LogRank(PrivateTest):
         ),
         columns=Columns.CODES,
         assumption="When a record is censored says nothing about when its event would have come; hazards change little "
-        "within a block of the time.",
+        "within a block of the time. Recorded times are rounded after the earlier of event and censoring is taken: in "
+        "coarse steps whose censored records were all at risk to the end of their step, true nulls are rejected where "
+        "censoring differs between groups.",
         alternatives="events that come sooner in one group than in another throughout",
         effect="log hazard ratio",
         describe_effect=describe_effect,

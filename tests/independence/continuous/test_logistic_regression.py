@@ -107,8 +107,8 @@ def test_without_noise_the_slope_is_near_the_likeliest_one_and_nearer_after_a_ro
 
 
 def sums_about(start: Start, scores, information) -> Sums:
-    """Of 1000 records, with hardly any noise."""
-    return Sums.of(start, jnp.asarray(scores), jnp.asarray(information), (1e-6, 1e-6), 2.0, 1000)
+    """Of 400 records, with hardly any noise."""
+    return Sums.of(start, jnp.asarray(scores), jnp.asarray(information), (1e-6, 1e-6), 2.0, 400)
 
 
 def test_a_round_moves_the_start_no_farther_than_it_may_and_not_at_all_without_information():
@@ -319,7 +319,7 @@ def test_where_more_records_count_than_there_are_of_columns_as_modelled_there_is
 def test_where_rounds_move_the_start_beyond_its_steepest_there_is_no_interval(slope, steep):
     with jax.enable_x64(True):
         start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(0.0, 0.6 * slope, 0.8 * slope)))
-        law = regression_test.Law(sums_about(start, [0.0, 0.0, 0.0], [0.0, 0.0, 40.0]), Laplace(1.0))
+        law = regression_test.Law(sums_about(start, [0.0, 0.0, 0.0], [0.0, 0.0, 160.0]), Laplace(1.0))
         _, _, interval = law.effect()
         sides = law.one_sided(0.1)
     assert bool(np.isnan(interval[0])) == steep
@@ -430,3 +430,24 @@ def test_a_simulation_takes_as_many_rounds_as_a_release(n, stages):
         return jaxdp.run(test, key, design(jax.random.fold_in(key, 1))).release
 
     assert len(jax.eval_shape(release, simulated, jax.random.key(0)).earlier) == stages
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("kind", ["binary", "continuous"])
+def test_a_rare_x_is_rejected_no_more_than_any_and_its_effect_is_found(kind):
+    """Noise moved the start in early rounds, and six of ten true nulls were rejected."""
+    yes = {"kind": "binary", "levels": [0, 1]}
+    x_is = yes if kind == "binary" else {"kind": "continuous", "bounds": [0, 1]}
+    schema = {"columns": {"x": x_is, "y": yes, "z": {"kind": "continuous", "bounds": [0, 1]}}}
+    rng, n, found = np.random.default_rng(3), 20_000, {0.0: 0, -1.5: 0}
+    for slope in found:
+        for run in range(10):
+            x, z = (rng.random(n) < 0.02).astype(int), rng.random(n)
+            y = (rng.random(n) < 1.0 / (1.0 + np.exp(1.0 - 3.0 * z - slope * x))).astype(int)
+            how = {"x": "x", "y": "y", "given": "z", "method": "logistic-regression", "schema": schema}
+            answer = jaxdp.test({"x": x, "y": y, "z": z}, **how, epsilon=4.0, key=jax.random.key(run))
+            assert answer.interval is None or np.isnan(answer.interval[0])
+            assert "uneven columns" in answer.content["effect_notes"]
+            found[slope] += answer.p_value < 0.05
+    assert found[0.0] <= 2
+    assert found[-1.5] >= 9

@@ -106,7 +106,7 @@ def test_without_noise_the_slope_is_near_the_likeliest_one_and_nearer_after_a_ro
     assert alone < whole, "what is allowed for besides"
 
 
-def sums_about(start: Start, scores, information, num_records: int = 400) -> Sums:
+def sums_about(start: Start, scores, information, num_records: int = 1000) -> Sums:
     """With hardly any noise."""
     return Sums.of(start, jnp.asarray(scores), jnp.asarray(information), (1e-6, 1e-6), 2.0, num_records)
 
@@ -114,8 +114,8 @@ def sums_about(start: Start, scores, information, num_records: int = 400) -> Sum
 def test_a_round_moves_the_start_no_farther_than_it_may_and_not_at_all_without_information():
     with jax.enable_x64(True):
         start = jax.tree.map(jnp.asarray, logistic_examples.known())
-        far = sums_about(start, [5.0, 500.0, 300.0], [0.0, -20.0, 20.0]).improved()
-        near = sums_about(start, [0.0, 0.1, 0.2], [0.0, 0.0, 20.0]).improved()
+        far = sums_about(start, [5.0, 500.0, 300.0], [0.0, -20.0, 20.0], 200).improved()
+        near = sums_about(start, [0.0, 0.1, 0.2], [0.0, 0.0, 20.0], 200).improved()
         hidden = sums_about(start, [5.0, 500.0, 300.0], [0.0, 0.0, 1e-9]).improved()
     assert np.linalg.norm(far.slopes - start.slopes) == pytest.approx(regression_scores.LONGEST)
     assert 0.0 < np.linalg.norm(near.slopes - start.slopes) < 0.1
@@ -176,7 +176,7 @@ def test_the_others_have_no_more_information_than_the_records_that_there_are():
 def test_the_interval_counts_that_the_others_moved_by_a_modelled_information():
     with jax.enable_x64(True):
         start = jax.tree.map(jnp.asarray, logistic_examples.known())
-        pivots = [sums_about(start, [0.0, other, 0.0], [0.0, -4.0, 20.0]).pivot(0.0) for other in (0.0, 4.0)]
+        pivots = [sums_about(start, [0.0, other, 0.0], [0.0, -4.0, 20.0], 200).pivot(0.0) for other in (0.0, 4.0)]
     at_start, moved = (float(sd / jnp.sqrt(information)) for _, sd, _, information in pivots)
     assert at_start == pytest.approx(1.0, abs=1e-6)
     assert moved > 1.2
@@ -185,7 +185,7 @@ def test_the_interval_counts_that_the_others_moved_by_a_modelled_information():
 def test_what_weights_may_do_to_bent_log_odds_widens_by_the_slope_and_never_at_slope_zero():
     with jax.enable_x64(True):
         start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(0.0, 0.0, 0.3)))
-        near = sums_about(start, [0.0] * 3, [0.0, 0.0, 40.0])
+        near = sums_about(start, [0.0] * 3, [0.0, 0.0, 40.0], 200)
         far = dataclasses.replace(near, start=dataclasses.replace(start, reach=jnp.asarray(1.6)))
         variance = [[float(found.pivot(slope)[1]) ** 2 for found in (near, far)] for slope in (0.0, 0.3)]
         information = float(near.pivot(0.3)[3])
@@ -319,7 +319,7 @@ def test_where_more_records_count_than_there_are_of_columns_as_modelled_there_is
 def test_where_rounds_move_the_start_beyond_its_steepest_there_is_no_interval(slope, steep):
     with jax.enable_x64(True):
         start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(0.0, 0.6 * slope, 0.8 * slope)))
-        law = regression_test.Law(sums_about(start, [0.0, 0.0, 0.0], [0.0, 0.0, 40.0], 1000), Laplace(1.0))
+        law = regression_test.Law(sums_about(start, [0.0, 0.0, 0.0], [0.0, 0.0, 40.0]), Laplace(1.0))
         _, _, interval = law.effect()
         sides = law.one_sided(0.1)
     assert bool(np.isnan(interval[0])) == steep

@@ -116,7 +116,13 @@ def test_the_command_line_refuses_cells_that_lose_the_level(query, method, given
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [(["c"], "; a jump is a change of more than 5 in a or 1.25 in b. Z must"), (["c", "d"], "units of a and")],
+    [
+        (
+            ["c"],
+            "; a jump is a change of more than 5 in a or 1.25 in b, and smaller sudden changes add up to one. Z must",
+        ),
+        (["c", "d"], "units of a and"),
+    ],
 )
 def test_what_is_admissible_is_told_in_the_units_of_the_columns(given, told):
     """c is an eighth of half the bounds; the deviation from a plane is told as well for two columns."""

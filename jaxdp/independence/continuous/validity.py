@@ -96,7 +96,8 @@ def band_rule(
     flags = _flags((LOW_POWER, weak), (NARROW_KERNEL, narrow), (LABELS_IN_Z, labels))
     sentence = (
         f"The level holds if X and Y change gradually with Z. {_places(jumps)} "
-        f"(n = {num_records}, {_counted(num_neighbors, 'neighbour')}); {JUMP}. "
+        f"(n = {num_records}, {_counted(num_neighbors, 'neighbour')}); {JUMP}, and smaller sudden changes add up to "
+        "one. "
     )
     sentence += LABELS if labels else CONTINUITY
     if weak:

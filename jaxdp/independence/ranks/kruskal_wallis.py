@@ -18,6 +18,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Domain
 from jaxdp.independence import effect_sizes, noise_law
+from jaxdp.independence.continuous import validity
 from jaxdp.independence.ranks.rank_test import UNIT_ROUNDOFF
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.mechanisms import Laplace, divide
@@ -160,6 +161,11 @@ class KruskalWallis(PrivateTest):
         mechanism = Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
         public = self.group_counts is not None
         return divide(mechanism, {"ranks": 1.0} if public else {"ranks": 1.0 - COUNTS_SHARE, "counts": COUNTS_SHARE})
+
+    def validity(self, data):
+        """Run: what it rests on, no public number decides."""
+        del data
+        return validity.Validity(validity.RUN, self.spec.assumption)
 
     def specialize(self, shapes):
         """Which column holds the groups, and how many there are; ValueError where none does, or sizes do not fit."""

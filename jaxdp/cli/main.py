@@ -28,6 +28,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
+from jaxdp._base import arguments
 from jaxdp.cli.options import RED, UserError, coloured
 
 # command -> module in this package; the order is that of --help.
@@ -58,14 +59,12 @@ _MISSED = re.compile(r"argument (?P<option>\S+): expected (one|at least one) arg
 
 
 class _Once(argparse.Action):
-    """Stores a value, as argparse does, but never in place of one that was typed before."""
+    """Stores a value, as argparse does, but never names of columns in place of others that were typed before."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         typed = vars(namespace).setdefault(TYPED, set())
-        if option_string is not None and self.dest in typed:
-            parser.error(
-                f"{option_string} is given twice: give it once, with commas between names where it takes several"
-            )
+        if isinstance(values, arguments.Names) and self.dest in typed:
+            parser.error(f"{option_string} is given twice: name all of its columns at once, separated by commas")
         typed.add(self.dest)
         setattr(namespace, self.dest, values)
 

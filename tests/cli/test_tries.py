@@ -232,7 +232,7 @@ def test_no_matplotlib_no_picture_but_an_answer(tmp_path, monkeypatch, capsys, c
     table = written(tmp_path, frame())
     query = {
         "test": QUERY,
-        "discover": ("--columns", "clinic", "--columns", 'clinic,"ward, floor"', "--seed", "3"),
+        "discover": ("--columns", 'clinic,"ward, floor"', "--seed", "3"),
         "mic": ("--x", "dose", "--y", "response", "--seed", "3"),
         "plan": ("--method", "partition-gcm", "--effect", "0.25", "--power", "0.8", "--replicates", "0"),
     }[command]

@@ -179,6 +179,18 @@ class ColumnReport:
         return found, round(most)
 
     @property
+    def _resolution(self) -> float:
+        """The least distance of values, where it has few digits and all values are its multiples; else 0."""
+        values = np.array(sorted(self.values))
+        step = float(np.min(np.diff(values))) if len(values) > 1 else 0.0
+        exact = (
+            step > 0.0
+            and float(f"{step:.2g}") == step
+            and np.all(np.abs(values - step * np.round(values / step)) <= 1e-9 * step)
+        )
+        return step if exact else 0.0
+
+    @property
     def piling(self) -> str:
         """Why conditioning on the column would go wrong, for piles that the schema says nothing of; else empty."""
         rule = self.rule
@@ -199,12 +211,12 @@ class ColumnReport:
         if rule.heaps:
             cause = f"beside the heaps of the schema {cause}"
         declared = f"heaps = [{heaps}] in the schema if people round to such multiples, "
-        if multiple in rule.heaps or multiple <= rule.step:
+        useless = not rounded or multiple in rule.heaps
+        if useless and not rule.step and (step := self._resolution):
+            instead = " in place of heaps" if rule.heaps else ""
+            declared = f"step = {step:.15g} in the schema{instead} if it is recorded in such steps, "
+        elif multiple in rule.heaps or multiple <= rule.step:
             declared = ""
-        elif not rounded:  # no multiples are frequent: the resolution of the column may be coarse
-            declared = (
-                f"step = {_step(np.array(sorted(self.values))):.15g} in the schema if it is recorded in such steps, "
-            )
         return (
             f"{cause} far more frequent than "
             "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "

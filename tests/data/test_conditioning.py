@@ -270,6 +270,19 @@ def test_advice_that_the_schema_has_taken_is_not_repeated():
         jaxdp.test(table, schema=schema(INCOME | {"heaps": [named]}), **how)
 
 
+def test_where_heaps_do_not_help_the_resolution_of_the_column_is_named():
+    """Ages of concrete: 1, 3, 7, 28 days and so on; the advice to write heaps = [10] was refused when it was taken."""
+    rng = np.random.default_rng(5)
+    days = rng.choice([1, 3, 7, 14, 28, 56, 90, 91, 100, 120, 180, 270, 360, 365], 2000)
+    table = {name: rng.normal(size=2000) for name in "xy"} | {"z": days}
+    how = {"x": "x", "y": "y", "given": "z", "epsilon": 1.0, "key": jax.random.key(1)}
+    z = {"kind": "continuous", "bounds": [0, 400], "heaps": [10]}
+    with pytest.raises(ValueError, match="step = 1 in the schema in place of heaps"):
+        jaxdp.test(table, schema=schema(z), **how)
+    del z["heaps"]
+    assert jaxdp.test(table, schema=schema(z | {"step": 1}), **how).content["n"] == 2000
+
+
 @pytest.mark.parametrize("share", [0.15, 0.05])
 def test_heaps_that_the_schema_names_wrongly_are_no_word_about_the_others(share):
     """Unrefused, 111 of 160 true nulls were rejected at a share of 0.15, where rounders were 2 sd higher in X and Y."""

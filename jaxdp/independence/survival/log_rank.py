@@ -226,9 +226,9 @@ class LogRank(PrivateTest):
         ),
         columns=Columns.CODES,
         assumption="When a record is censored says nothing about when its event would have come; hazards change little "
-        "within a block of the time. Recorded times are rounded after the earlier of event and censoring is taken: in "
-        "coarse steps whose censored records were all at risk to the end of their step, true nulls are rejected where "
-        "censoring differs between groups.",
+        "within a block of the time. Where times are recorded in coarse steps, records that are censored in a step are "
+        "taken to be at risk for half of it. If they were at risk to its end, and censoring differs between groups, "
+        "p-values below 0.05 come more often than one time in twenty.",
         alternatives="events that come sooner in one group than in another throughout",
         effect="log hazard ratio",
         describe_effect=describe_effect,

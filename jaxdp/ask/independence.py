@@ -145,8 +145,8 @@ class Query(TableQuery[Answer]):
 
     def selection(self, table: Table) -> Selection:
         """X, Y and Z."""
-        clipped = self.entry.cls.leaves_out_clipped_z
-        return Selection(table, self.columns, self.given, clipped_z=clipped)
+        clipped, times = self.entry.cls.leaves_out_clipped_z, self.y if self.entry.spec.of_times else ()
+        return Selection(table, self.columns, self.given, clipped_z=clipped, times=times)
 
     def loader(self, selection: Selection, key: Any) -> tuple[Query, Callable[..., Any]]:
         """Records in memory, or chunks of them, which are read once for every stage of the test."""

@@ -102,7 +102,8 @@ class Selection:
     """The columns of a table that a query reads.
 
     given: those of them that are conditioned on; all_given: each of them may be, as in a search.
-    clipped_z: whether the query leaves out values of Z at a bound by itself.
+    clipped_z: whether the query leaves out values of Z at a bound by itself. times: those that hold times to an event,
+    with that of the event.
     """
 
     table: Table
@@ -110,6 +111,7 @@ class Selection:
     given: tuple[str, ...] = ()
     all_given: bool = False
     clipped_z: bool = False
+    times: tuple[str, ...] = ()
 
     def rows_beyond(self, needed: Callable[[int], int] = lambda rows: 0) -> int | None:
         """The number of rows, about, of a table that does not fit into its memory; None for one that does.
@@ -239,7 +241,7 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
         raise ValueError(
             f"{harm}; nothing was charged: {ways}, or go on with --force (in Python: force=True) ({OWNER})."
         )
-    unsaid = report.unsaid(selection.given)
+    unsaid = report.unsaid(selection.given, selection.times)
     if unsaid and not selection.table.reading.force:
         raise ValueError(f"{unsaid}; nothing was charged; or go on with --force (in Python: force=True) ({OWNER}).")
     if report.dropped:

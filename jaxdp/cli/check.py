@@ -42,7 +42,10 @@ def run(args: argparse.Namespace) -> int:
     by_line = report if batches.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, True)[1]
     shown = by_line if form else report
     columns = shown.columns.values()
+    of_times = {time for time, _ in schema.outcomes.values()}
+    times = [column.unstepped for column in columns if column.rule.name in of_times]
     ties = [f"  {told}" for told in (*describe_ties(columns), *_as_z(columns))]
+    ties += [f"  warning: {told}" for told in times if told]
     persons = "" if form else watch.describe()
     replaced = [f"  note: {told}" for column in columns if column.parses for told in column.replaced]
     problems = [form.removesuffix("."), *(column.sentence for column in shown.failing())]

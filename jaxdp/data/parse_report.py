@@ -39,6 +39,7 @@ MIN_PILES, PILED_SHARE = 5, 0.1  # values that pile up, and the records on them,
 PILE_RATIO, PILE_MORE, BESIDE = 3.0, 3, 10  # so many times, and records, more than values up to so many steps beside
 ROUND_RECORDS, ROUND_SDS = 0.75, 4.0  # rounded records that are told: so many roots of n, above so many sds of chance
 ROUND_RATIO, CLOSE_RATIO = 1.25, 2.0  # and round values so many times as many as others; as many where they are close
+COARSE = 2.0  # roots of n: fewer times than that, each as frequent as the others, and their order within a step counts
 RESOLUTION = 0.05  # quantile of the distances of values that is taken for the step of a column; its least may be odd
 TIED_RECORDS, TIED_WHOLE = 4.0, 1.25  # so many records a value are taken for codes; of whole numbers, so many
 MIN_COUNTED, COUNTED_SHARE = 100, 0.4  # values of a counter, and their part of its range; samples of few ties have less
@@ -222,6 +223,25 @@ class ColumnReport:
             "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "
             f"rejected given {rule.name}: write {declared}labels = true if its values "
             f"stand for groups or devices (records of equal value are compared), heaps = [] if neither{persons}"
+        )
+
+    @property
+    def unstepped(self) -> str:
+        """Why times to an event that coincide would be compared wrongly, where the schema has no step; else empty.
+
+        The more records there are, the finer must times be for the order within a step not to matter.
+        """
+        rule = self.rule
+        inner = [count for value, count in self.values.items() if rule.is_continuous and value < rule.upper]
+        step = 0.0 if rule.step or not inner else self._resolution
+        distinct = sum(inner) ** 2 / sum(count**2 for count in inner) if step else math.inf
+        if distinct > COARSE * math.sqrt(self.numbers):
+            return ""
+        instead = ' in place of scale = "log"' if rule.logarithmic else ""
+        return (
+            f"many of the times in column {rule.name!r} are equal, whole multiples of {step:.15g}, of which the schema "
+            "says nothing. Where censoring differs between groups, true nulls are rejected: write "
+            f"step = {step:.15g} in the schema{instead}"
         )
 
     @property
@@ -504,10 +524,12 @@ class ParseReport:
                 )
         return ""
 
-    def unsaid(self, given: Iterable[str]) -> str:
-        """Why a column that is conditioned on would let true nulls be rejected; else the empty text."""
+    def unsaid(self, given: Iterable[str], times: Iterable[str] = ()) -> str:
+        """Why a column that is conditioned on, or holds times, would let true nulls be rejected; else empty."""
         columns = [self.columns[name] for name in given if name in self.columns]
-        return next((text for column in columns for text in (column.untimed, column.piling) if text), "")
+        of_times = (self.columns[name].unstepped for name in times if name in self.columns)
+        told = (text for column in columns for text in (column.untimed, column.piling))
+        return next((text for text in (*told, *of_times) if text), "")
 
     def tied(self, names: Iterable[str]) -> list[ColumnReport]:
         """Those of the named columns that look like codes, or like counters, without saying so."""

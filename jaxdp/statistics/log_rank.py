@@ -25,29 +25,68 @@ CLEAR = 3.0  # noise sds of a number at risk: the grid ends where it is smaller
 MIN_SHARE = 0.01  # of a group among those at risk
 MAX_HAZARD = 0.5  # of a bin; a negative hazard is noise that others balance
 TINY = 1e-6
+ROUNDING = 1e-4  # of a bin, which steps that end with it may lack
 CROWDED = (0.15, 0.35)  # of the records leave within a block: from here on what changes within it counts; counts fully
 SUDDEN = (0.4, 0.6)  # difference between groups in who is lost within a block: from here on it counts; counts fully
 LEAVES = 0.25  # sds of U, of what those who leave at once may hide at a ratio of e: no interval from here on
+LATE = 0.25  # of a step: how much later than its middle those who are censored in it leave, give or take as much
+EARLY = 1.0 / 12.0  # of a step and their hazard in it: how much before its middle those leave who may leave at any time
 COUNTS = 0.5  # of the variance of U without noise: what may change within blocks is said from here on
 ROUGHNESS = 0.6  # sd of a second difference of g between thirds of the grid; it falls with the 3/2 power of the width
 
 
-def ends(parts: int, even: bool = False) -> np.ndarray:
+def ends(parts: int, even: bool = False, steps: int = 0) -> np.ndarray:
     """Where `parts` bins or blocks end, as shares of the grid's length, and its start, (parts + 1,).
 
-    even: of a time that is scaled by its logarithm.
+    even: of a time that is scaled by its logarithm. steps: values of a time that takes whole steps, of which blocks
+    are made; it ends between two of them.
     """
+    if steps:
+        return np.clip((_first_steps(parts, steps) - 0.5) / (steps - 1), 0.0, 1.0)
     places = np.linspace(0.0, 1.0, parts + 1)
     return places if even else places**2
 
 
-def codes(time, event, even: bool = False) -> tuple[Any, Any]:
-    """(bin, event) of records, from times on [-1, 1] and events 0 and 1; bin `BINS`: at the end of the grid."""
+def codes(time, event, even: bool = False, blocks: int = 0, steps: int = 0) -> tuple[Any, Any]:
+    """(bin, event) of records, from times on [-1, 1] and events 0 and 1; bin `BINS`: at the end of the grid.
+
+    blocks, steps: of a time that takes `steps` whole values, each of which lies in one block.
+    """
     made = np if isinstance(time, np.ndarray) else jnp
     at_end = time >= END
     share = made.clip(0.5 * (time + 1.0), 0.0, 1.0)
-    inner = made.clip(made.floor((share if even else made.sqrt(share)) * BINS), 0, BINS - 1)
-    return made.where(at_end, BINS, inner), made.where(at_end, 0, event)
+    event = made.where(at_end, 0, event)
+    place = _of_steps(share, event, blocks, steps, made) if steps else share if even else made.sqrt(share)
+    inner = made.clip(made.floor(place * BINS + ROUNDING * (steps > 0)), 0, BINS - 1)
+    return made.where(at_end, BINS, inner), event
+
+
+def _first_steps(blocks: int, steps: int) -> np.ndarray:
+    """The first step of each block, and that of the end of the grid, (J + 1,): blocks of at least one step each."""
+    last = steps - 1
+    wanted = np.round(last * np.linspace(0.0, 1.0, blocks + 1) ** 2).astype(int)
+    places = np.arange(blocks + 1)
+    return np.minimum(np.maximum.accumulate(wanted - places) + places, last - blocks + places)
+
+
+def _of_steps(share, event, blocks: int, steps: int, made):
+    """Places on the grid, as shares of its length, of records at steps of the time: an event in the middle of its step.
+
+    The steps of a block are of equal length, or of equal length in the root of the time where it has more than bins.
+    """
+    first = made.asarray(_first_steps(blocks, steps))
+    step = made.clip(made.round(share * (steps - 1)), 0, steps - 2)
+    block = made.clip(made.searchsorted(first, step, side="right") - 1, 0, blocks - 1)
+    low, high = first[block], first[block + 1]
+    place = step + 0.5 + LATE * (1 - event)
+    roots = made.sqrt(1.0 * low), made.sqrt(1.0 * high)
+    fine = (made.sqrt(place) - roots[0]) / (roots[1] - roots[0])
+    return (block + made.where(high - low > BINS // blocks, fine, (place - low) / (high - low))) / blocks
+
+
+def step_lengths(blocks: int, steps: int) -> np.ndarray:
+    """Of a step of the time, in blocks, within each of them, (J,); 0 of a time without steps."""
+    return 1.0 / np.diff(_first_steps(blocks, steps)) if steps else np.zeros(blocks)
 
 
 def blocked(table, blocks: int):
@@ -56,13 +95,14 @@ def blocked(table, blocks: int):
     return jnp.concatenate([inner[..., 1], inner[..., 0], table[:, :, BINS:].sum(axis=(2, 3))[:, :, None]], axis=2)
 
 
-def exposure(blocks: int) -> np.ndarray:
-    """Bins of each block that a record of each count is at risk, on average, (J, 2 J + 1)."""
+def exposure(blocks: int, step):
+    """Bins of each block that a record of each count is at risk, on average, (J, 2 J + 1). step: `step_lengths`."""
     width = BINS // blocks
     later = np.triu(np.ones((blocks, blocks)), 1)
     own = np.eye(blocks)
     events, censored = (width * later + 0.5 * part * own for part in (width + 1, width))
-    return np.concatenate([events, censored, np.full((blocks, 1), float(width))], axis=1)
+    censored = censored + width * LATE * jnp.diag(step)
+    return jnp.concatenate([events, censored, np.full((blocks, 1), float(width))], axis=1)
 
 
 def in_all(groups: int) -> np.ndarray:
@@ -105,6 +145,7 @@ class Curves:
     what the noise in hazards and shares does to U, and what may change within crowded blocks. crowded: whether
     that counts, (S,). ends: shares at the start and at the end of a block, (S, 2, K - 1, J); sudden: 0, up to 1 where a
     group leaves at once that others do not leave with, and beside it, (S, J). count_variance: of the noise in a count.
+    coarse: how far U may be off either way by when those who are censored in a step of the time leave, (K - 1,).
     """
 
     hazard: Any
@@ -119,20 +160,21 @@ class Curves:
     ends: Any
     sudden: Any
     count_variance: Any
+    coarse: Any
 
     @classmethod
-    def of(cls, counts, num_records, count_variance) -> Curves:
-        """From `blocked` with noise of this variance in each count; n is public."""
+    def of(cls, counts, num_records, count_variance, step) -> Curves:
+        """From `blocked` with noise of this variance in each count; n is public. step: `step_lengths`."""
         size = counts.size
         counts = counts + (num_records - jnp.sum(counts)) / size
-        of_strata = jax.vmap(lambda own: _of_stratum(own, size, count_variance))
-        hazard, share, counted, events, covariance, mean, variance, bent, ends, sudden = of_strata(counts)
+        of_strata = jax.vmap(lambda own: _of_stratum(own, size, count_variance, step))
+        hazard, share, counted, events, covariance, mean, variance, bent, coarse, ends, sudden = of_strata(counts)
         turn = contrasts(counts.shape[1])
         mean = jnp.einsum("ck,sk->sc", turn, mean)
         variance = jnp.einsum("ck,skl,dl->scd", turn, variance, turn)
         one = jnp.ones(len(counts))
         of_blocks = hazard, share, counted, counted * events, covariance
-        found = cls(*of_blocks, one, mean, variance, None, ends, sudden, count_variance)
+        found = cls(*of_blocks, one, mean, variance, None, ends, sudden, count_variance, None)
         size_of = jnp.trace(found._spread_of(jnp.zeros(turn.shape[0])), axis1=1, axis2=2)
         useful = (size_of + TINY) / (size_of + jnp.trace(variance, axis1=1, axis2=2) + TINY)
         weight = useful / jnp.max(useful)
@@ -142,6 +184,7 @@ class Curves:
             mean=weight @ mean,
             variance=jnp.einsum("s,scd->cd", weight**2, variance),
             crowded=jnp.sum((bent @ turn.T) ** 2, axis=1) > COUNTS * size_of,
+            coarse=turn @ (weight @ coarse),
         )
 
     @property
@@ -275,13 +318,13 @@ class Curves:
         return jnp.einsum("s,sj,skj->k", self.weight, self.events, moved), variance
 
 
-def _of_stratum(counts, size: int, count_variance):
+def _of_stratum(counts, size: int, count_variance, step):
     """hazard, share, counted, events, covariance of a stratum; mean and variance of its part of U, of the groups.
 
     counts: (K, 2 J + 1). size: counts of all strata, over which known n spread the noise.
     """
     groups, blocks = counts.shape[0], counts.shape[1] // 2
-    width, at_risk = BINS // blocks, jnp.asarray(exposure(blocks))
+    width, at_risk = BINS // blocks, exposure(blocks, step)
     events = jnp.sum(counts[:, :blocks], axis=0)
     exposed = counts @ at_risk.T  # (K, J), in bins
     noise_sd = jnp.sqrt(groups * count_variance * jnp.sum(at_risk**2, axis=1))
@@ -314,16 +357,30 @@ def _of_stratum(counts, size: int, count_variance):
         "kij,lij,klj,i->kl", rough, rough, counted[None, None] * sampling, jnp.diag(gone)
     )  # of their own scatter
     variance = jnp.einsum("kilj,ij->kl", shares, gone) + jnp.einsum("kij,lji->kl", both, both) + left
-    bent = _bent(counts, share, groups * count_variance)
+    bent = _bent(counts, share, groups * count_variance, step)
     variance = variance + jnp.diag(bent**2)
     mean = jnp.trace(both, axis1=1, axis2=2)
-    return hazard, share, counted, events, shares, mean, variance, bent, *_suddenly(counts, share, count_variance)
+    coarse = _coarse(counts, share, hazard, jnp.maximum(exposed, jnp.maximum(noise_sd, width)[None]), step * width)
+    of_ends = _suddenly(counts, share, count_variance)
+    return hazard, share, counted, events, shares, mean, variance, bent, coarse, *of_ends
 
 
 def _chances_of(shares, ratios):
     """p from shares (S, K - 1, ...)."""
     raised = shares * jnp.exp(ratios)[None, :, None]
     return raised / (1.0 - jnp.sum(shares, axis=1, keepdims=True) + jnp.sum(raised, axis=1, keepdims=True))
+
+
+def _coarse(counts, share, hazard, exposed, step):
+    """How far U may be off by when in their step of the time records leave, (K - 1,).
+
+    exposed: bins at risk, (K, J). step: in bins, (J,).
+    """
+    events, censored = counts[:, : len(step)], counts[:, len(step) : 2 * len(step)]
+    leaving = jnp.clip(events + censored, 0.0)
+    of_group = LATE * censored + EARLY * leaving * jnp.clip(step[None] * leaving / exposed, 0.0, 1.0)
+    beyond = of_group[1:] - share * jnp.sum(of_group, axis=0)[None]
+    return beyond @ (step * jnp.maximum(hazard, 0.0))
 
 
 def _at_risk(counts):
@@ -354,12 +411,13 @@ def _suddenly(counts, share, count_variance):
     return jnp.clip(jnp.stack([ends[:, :-1], ends[:, 1:]]), 0.0, 1.0), sudden
 
 
-def _bent(counts, share, noise_variance):
+def _bent(counts, share, noise_variance, step):
     """What U may be off by where many leave within a block, (K - 1,).
 
     The share of a group among those at risk may go from its value at the start of the block to that at its end
     anywhere within it, and the hazard with it: events of the block times the farthest of both from g. An end at which
-    the noise hides who is left is as far as any share can be. noise_variance: of a count of all groups.
+    the noise hides who is left is as far as any share can be. Within a step of the time there is no order to be wrong
+    about. noise_variance: of a count of all groups.
     """
     blocks = share.shape[1]
     leave, at_risk = _at_risk(counts)
@@ -374,7 +432,7 @@ def _bent(counts, share, noise_variance):
     )
     few, most = CROWDED
     leaving = jnp.sum(leave, axis=0) / jnp.maximum(everybody[0], noise_sd[0])
-    weight = jnp.clip((leaving - few) / (most - few), 0.0, 1.0)
+    weight = jnp.clip((leaving - few) / (most - few), 0.0, 1.0) * (1.0 - step)
     events = jnp.maximum(jnp.sum(counts[:, :blocks], axis=0), 0.0)
     return jnp.maximum(start, end) @ (weight * events)
 

@@ -53,12 +53,17 @@ def draw(key, n: int, censoring: str, mean: float, most: float, ratio: float) ->
 
 def measure(censoring: str, mean: float, most: float, ratio: float, n: int, epsilon: float, replicates: int) -> dict:
     """One row."""
+    return simulated(epsilon, DOMAIN, n, lambda key: draw(key, n, censoring, mean, most, ratio), ratio, replicates)
+
+
+def simulated(epsilon: float, domain: Domain, n: int, drawn, ratio: float, replicates: int) -> dict:
+    """What the test for this domain says of data sets that `drawn` makes of keys."""
     started = time.process_time()
-    test = catalogue.find("log-rank").build(epsilon, DOMAIN, Options(num_records=n))
+    test = catalogue.find("log-rank").build(epsilon, domain, Options(num_records=n))
 
     def one(key):
         key_data, key_run = jax.random.split(key)
-        result = core.run(test, key_run, draw(key_data, n, censoring, mean, most, ratio))
+        result = core.run(test, key_run, drawn(key_data))
         return result.p_value, *result.interval
 
     keys = jax.random.split(jax.random.key(SEED), replicates)

@@ -104,6 +104,12 @@ def refusal(domain: Domain) -> str:
             f"log-rank takes an event that came or did not, and {events[0].name or 'the event column'} has "
             f"{events[0].levels} levels: name two, the second of which is the event"
         )
+    (time,) = [column for column in domain.y if not column.levels]
+    if _steps(time) == 2:
+        return (
+            f"log-rank takes times of two steps and more below their upper bound, and {time.name or 'the time'} has "
+            "one: ask about the event as a column of two levels, or give further bounds"
+        )
     return ""
 
 
@@ -163,7 +169,8 @@ class EventCounts(PrivateQuery):
 def _with_curves(test, query, released):
     variance = query.mechanism.variance(released.sensitivity)
     counts = jnp.asarray(released.value, float)
-    return dataclasses.replace(test, curves=_curves(counts, released.num_records, variance))
+    step = jnp.asarray(log_rank.step_lengths(test.blocks, test.steps))
+    return dataclasses.replace(test, curves=_curves(counts, released.num_records, variance, step))
 
 
 _curves = kept_jit(Curves.of)  # one program: between two stages of a release nothing is traced
@@ -192,13 +199,15 @@ class LogRank(PrivateTest):
     effect: log hazard ratio of the second group against the first, one for all strata, with an interval of 95 %, which
     leaves out 0 exactly where p < 0.05; for proportional hazards. Of K groups K - 1 of them, (K - 1, 1), each against
     the first group and with an interval of its own.
-    Grid: bins of equal width in the root of the time since its lower bound, in its logarithm with scale = "log".
+    Grid: bins of equal width in the root of the time since its lower bound, in its logarithm with scale = "log". Of a
+    time that takes whole steps, blocks are made of these, and p-value and interval hold whether records that are
+    censored in a step leave in its middle or at its end (docs/theory/log_rank.md#steps).
     Errors: ValueError for other columns, and for strata or several groups too small for the budget, before anything is
     paid.
 
     blocks: of the time, by default by a public rule of n and the budget. groups, strata: levels of x, and of each
-    column of z, from the data's domain. even: bins of equal width, of a time that is scaled by its logarithm. curves,
-    stage, time: set by the stages.
+    column of z, from the data's domain. even: bins of equal width, of a time that is scaled by its logarithm. steps:
+    values of a time that takes whole steps, else 0. curves, stage, time: set by the stages.
     """
 
     blocks: int | None = jax.tree.static(default=None)
@@ -208,6 +217,7 @@ class LogRank(PrivateTest):
     groups: int = jax.tree.static(default=PAIR)
     strata: tuple[int, ...] = jax.tree.static(default=())
     even: bool = jax.tree.static(default=False)
+    steps: int = jax.tree.static(default=0)
 
     uses_z: ClassVar[bool] = True
 
@@ -226,9 +236,8 @@ class LogRank(PrivateTest):
         ),
         columns=Columns.CODES,
         assumption="When a record is censored says nothing about when its event would have come; hazards change little "
-        "within a block of the time. Where times are recorded in coarse steps, records that are censored in a step are "
-        "taken to be at risk for half of it. If they were at risk to its end, and censoring differs between groups, "
-        "p-values below 0.05 come more often than one time in twenty.",
+        "within a block of the time. Where times coincide since they are recorded in steps, the schema has to say so "
+        "(step).",
         alternatives="events that come sooner in one group than in another throughout",
         effect="log hazard ratio",
         describe_effect=describe_effect,
@@ -272,16 +281,20 @@ class LogRank(PrivateTest):
         strata = tuple(column.levels for column in domain.z)
         share = OF_STRATA if math.prod(strata) > 1 else CURVES_SHARE
         first = whole.share(share)
+        place, groups = time_and_event(shapes)[0], domain.x[0].levels
+        steps = _steps(domain.y[place])
+        blocks = self.blocks or _blocks(first, shapes.x.shape[0], math.prod(strata), groups)
         scores = dataclasses.replace(
             self,
             epsilon=None,
             mechanism=whole.share(1 - share),
-            blocks=self.blocks or _blocks(first, shapes.x.shape[0], math.prod(strata), domain.x[0].levels),
+            blocks=_fewer(blocks, steps - 1) if steps else blocks,
             stage=SCORES,
-            time=time_and_event(shapes)[0],
-            groups=domain.x[0].levels,
+            time=place,
+            groups=groups,
             strata=strata,
-            even=domain.y[time_and_event(shapes)[0]].logarithmic,
+            even=domain.y[place].logarithmic,
+            steps=steps,
         )
         return Sequential(first=EventCounts(mechanism=first, of=scores), second=scores, then=_with_curves)
 
@@ -290,7 +303,8 @@ class LogRank(PrivateTest):
     def _columns(self, data):
         x, z = data.x.reshape(-1), data.z
         strata = [] if z is None else [z.reshape(len(x), -1)[:, place] for place in range(len(self.strata))]
-        return (*strata, x, *log_rank.codes(data.y[:, self.time], data.y[:, 1 - self.time], self.even))
+        grid = self.even, self.blocks, self.steps
+        return (*strata, x, *log_rank.codes(data.y[:, self.time], data.y[:, 1 - self.time], *grid))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -412,7 +426,7 @@ class LogRank(PrivateTest):
         if math.prod(query.of.strata) > 1:
             return {}
         with jax.enable_x64(True):
-            ends = log_rank.ends(query.of.blocks, query.of.even)
+            ends = log_rank.ends(query.of.blocks, query.of.even, query.of.steps)
             alone = dataclasses.replace(query, of=None)
             found = kaplan_meier.estimated(alone, counts.sensitivity, counts.value[0], counts.num_records, ends)
         with keys.precision(release.mode):  # as in `run`, whose program gave the answer
@@ -437,6 +451,16 @@ def _assumed(shapes) -> Domain:
     )
     levels = Column("binary", 2)
     return Domain((levels,) * x, (Column(), *(levels,) * (y - 1)), (Column(),) * z)
+
+
+def _steps(time: Column) -> int:
+    """How many values the steps of the time leave, where blocks are made of them; else 0."""
+    return time.values if time.values > 1 and not time.logarithmic else 0
+
+
+def _fewer(blocks: int, limit: int) -> int:
+    """The largest divisor of `BINS` that is neither above `blocks` nor above the limit."""
+    return max(count for count in range(1, min(blocks, limit) + 1) if BINS % count == 0)
 
 
 def _is_known(mechanism) -> bool:
@@ -483,7 +507,8 @@ class _Law:
 
     def p_value(self, ratio):
         """Two-sided, of this log hazard ratio."""
-        off = (self.value - self._expected(ratio)) / self.unit
+        off = self.value - self._expected(ratio)
+        off = jnp.sign(off) * jnp.maximum(jnp.abs(off) - jnp.abs(self.curves.coarse[0]), 0.0) / self.unit
         null = jnp.asarray(ratio) == 0.0  # no spread where there are no events
         at = jnp.reshape(ratio, 1)
         now, squares = self.curves.spread(at)[0, 0], self.curves.expected_squares(at)
@@ -539,4 +564,5 @@ class _Law:
         """By U's information about the ratio."""
         spread = jnp.sqrt(self.variance / self.unit**2 + self.mechanism.variance(self.sensitivity))
         found = effect_sizes.detectable(lambda off: self._tail(off, self.variance), spread) * self.unit
+        found = found + jnp.abs(self.curves.coarse[0])
         return jnp.where(self.unknown, jnp.nan, found / self.curves.information[0][0])

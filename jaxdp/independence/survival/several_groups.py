@@ -114,7 +114,12 @@ class SeveralGroups:
     def length(self):
         """U' T^-1 U, T the variance with the noise of U; the noise in V counts to second order."""
         total, freedom = self._total(self.variance), self.groups - 1
-        found = self.value @ jnp.linalg.solve(total, self.value)
+        # of all that the steps of the time leave open, what explains most of it
+        coarse = self.curves.coarse
+        explained = jnp.linalg.solve(total, coarse)
+        much = jnp.clip(explained @ self.value / (explained @ coarse + RIDGE), -1.0, 1.0)
+        value = self.value - much * coarse
+        found = value @ jnp.linalg.solve(total, value)
         spread = self.curves.spread(jnp.zeros(freedom))
         steep = jnp.trace(jnp.linalg.solve(total, spread)) / (freedom * (jnp.trace(spread) + RIDGE))
         beyond = jnp.clip(jnp.minimum(found, FAR + freedom) + 2.0 - freedom, 0.0)
@@ -183,6 +188,7 @@ class SeveralGroups:
             sd**2 + jnp.sum((rows @ self._mixed) ** 2, axis=1) * self.mechanism.variance(self.sensitivity)
         )
         half = null_laws.two_sided_quantile(lambda off: self.mechanism.combined_p_value(off, sd, scales), spread)
+        half = half + jnp.abs(rows @ self.curves.coarse)
         known = ~self.unknown & ~self.departed & (half < LIMIT) & (jnp.abs(ratios) < LIMIT)
         told = lambda part: jnp.where(known, part, jnp.nan)[:, None]  # noqa: E731
         return told(ratios), (told(ratios - half), told(ratios + half))

@@ -36,6 +36,7 @@ def known(strata: int = 1) -> Curves:
         ends=np.repeat(each(0.3 + 0.2 * place)[:, None, None], 2, axis=1),
         sudden=np.zeros((strata, BLOCKS)),
         count_variance=np.array(1.0),
+        coarse=np.zeros(1),
     )
 
 
@@ -43,6 +44,7 @@ KNOWN = known()
 ABOUT_KNOWN_CURVES = {"stage": "scores", "curves": KNOWN, "blocks": BLOCKS}
 # given blocks, few records of a stratum are not refused
 IN_STRATA = {"stage": "scores", "curves": known(2), "blocks": BLOCKS, "strata": (2,)}
+WHOLE_STEPS = dataclasses.replace(TIMES, y=(Column(values=25), TIMES.y[1]))
 TWO_STRATA = dataclasses.replace(TIMES, z=(Column(BINARY, 2),))
 
 
@@ -94,6 +96,18 @@ def equal_times(key, n: int) -> Data:
     return times(key, n, 1.0)
 
 
+def times_in_steps(key, n: int, ratio: float = 3.0) -> Data:
+    """`times` that are recorded in 24 whole steps, at whose ends events come before censoring."""
+    data = times(key, n, ratio)
+    step = jnp.ceil(12.0 * (data.y[:, 0] + 1.0))
+    return dataclasses.replace(data, y=data.y.at[:, 0].set(step / 12.0 - 1.0), domain=WHOLE_STEPS)
+
+
+def equal_times_in_steps(key, n: int) -> Data:
+    """`times_in_steps` with one hazard; censoring differs between the groups."""
+    return times_in_steps(key, n, 1.0)
+
+
 def times_in_strata(key, n: int, ratio: float = 3.0) -> Data:
     """`times` in two strata, of which the second has most of the second group and three times the hazard."""
     return _times(key, n, ratio, in_strata=True)
@@ -116,6 +130,11 @@ def _made(*record, stratum=None):
 def worst_pairs():
     """A record that changes its group."""
     return [(_made(0.0, -0.9, 1.0), _made(1.0, 0.8, 0.0))]
+
+
+def worst_pairs_in_steps():
+    """A record that changes its group."""
+    return [tuple(dataclasses.replace(data, domain=WHOLE_STEPS) for data in pair) for pair in worst_pairs()]
 
 
 def worst_pairs_in_strata():
@@ -143,4 +162,17 @@ def worst_pairs_of_scores_in_strata():
 EXAMPLES = (
     *about_released(times, equal_times, PLACE, "LogRank", {"EventCounts": 1.0}, ABOUT_KNOWN_CURVES, UNKNOWN, 0.99),
     *in_strata(),
+    Example(
+        times_in_steps,
+        null=equal_times_in_steps,
+        fields={"blocks": BLOCKS},
+        label="steps",
+        attack_tightness={
+            "EventCounts": 1.0,
+            "LogRank.scores": BestKnown(0.5, UNKNOWN),
+            "LogRank.squares": BestKnown(0.5, UNKNOWN),
+        },
+        worst_pairs=f"{PLACE}:worst_pairs_in_steps",
+        search=PairSearch(records=9),
+    ),
 )

@@ -32,6 +32,7 @@ def curves(seed: int = 1, blocks: int = 12, **replaced) -> Curves:
         ends=np.stack([fields["share"]] * 2, axis=1),
         sudden=np.zeros((1, blocks)),
         count_variance=known.count_variance,
+        coarse=known.coarse,
         **fields,
     )
 
@@ -51,7 +52,7 @@ def test_scores_add_up_to_the_log_rank_numerator_and_a_product_of_errors():
 def test_without_noise_the_released_sum_is_the_log_rank_numerator():
     with jax.enable_x64(True):
         table = drawn_table()
-        about = Curves.of(log_rank.blocked(jnp.asarray(table)[None], 48), table.sum(), 1e-9)
+        about = Curves.of(log_rank.blocked(jnp.asarray(table)[None], 48), table.sum(), 1e-9, np.zeros(48))
         found = float(jnp.sum(table * about.scores()[0, ..., 0]))
     *_, numerator = by_hand(table)
     assert found == pytest.approx(numerator, abs=0.05 * np.sqrt(table.sum() / 8))
@@ -106,7 +107,7 @@ def test_the_mean_of_the_squares_is_known_where_the_groups_differ():
     table = np.zeros((1, *SHAPE))
     np.add.at(table[0], (group, of_bin.astype(int), event.astype(int)), 1.0)
     with jax.enable_x64(True):
-        about = Curves.of(log_rank.blocked(jnp.asarray(table), 48), table.sum(), 1e-9)
+        about = Curves.of(log_rank.blocked(jnp.asarray(table), 48), table.sum(), 1e-9, np.zeros(48))
         squares = float(jnp.sum(table * about.scores()[..., 0] ** 2))
         at = {ratio: jnp.array([np.log(ratio)]) for ratio in (1.0, 2.0)}
         expected = {ratio: float(about.expected_squares(one)) for ratio, one in at.items()}
@@ -122,7 +123,9 @@ def test_what_may_change_within_a_block_counts_where_many_leave_in_it_alone():
     calm[:, -1] = 300.0
     crowd = np.array(calm)
     crowd[0, 0], crowd[1, 0] = 300.0, 900.0
-    none, some = (log_rank._bent(jnp.asarray(counts), share, 1.0) for counts in (calm, crowd))
+    none, some = (
+        log_rank._bent(jnp.asarray(counts), share, 1.0, jnp.zeros(share.shape[1])) for counts in (calm, crowd)
+    )
     assert float(none[0]) == 0.0
     start = abs(1750.0 / 2900.0 - 0.5)
     assert float(some[0]) == pytest.approx(1200.0 * start)

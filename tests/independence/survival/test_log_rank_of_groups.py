@@ -51,7 +51,7 @@ def by_hand(table):
 
 
 def curves_of(table, blocks: int = 48, variance: float = 1e-9) -> Curves:
-    return Curves.of(log_rank.blocked(jnp.asarray(table), blocks), table.sum(), variance)
+    return Curves.of(log_rank.blocked(jnp.asarray(table), blocks), table.sum(), variance, np.zeros(blocks))
 
 
 def scored(groups: int, mechanism, **fields):
@@ -59,7 +59,7 @@ def scored(groups: int, mechanism, **fields):
     with jax.enable_x64(True):
         table = drawn_table(groups, 600)
         noise = 5.0 * np.random.default_rng(1).laplace(size=(1, groups, 2 * 12 + 1))
-        about = Curves.of(log_rank.blocked(jnp.asarray(table), 12) + noise, table.sum(), 50.0)
+        about = Curves.of(log_rank.blocked(jnp.asarray(table), 12) + noise, table.sum(), 50.0, np.zeros(12))
     fields = {"blocks": 12, "groups": groups, "stage": private.SCORES, "curves": about, **fields}
     return jaxdp.LogRank(mechanism=mechanism, **fields)
 

@@ -59,7 +59,7 @@ def test_scores_add_up_to_the_stratified_numerator_and_a_product_of_errors():
 def test_without_noise_the_released_sum_is_the_stratified_numerator():
     table = drawn_table(20_000)
     with jax.enable_x64(True):
-        about = Curves.of(log_rank.blocked(jnp.asarray(table), 48), table.sum(), 1e-9)
+        about = Curves.of(log_rank.blocked(jnp.asarray(table), 48), table.sum(), 1e-9, np.zeros(48))
         found = float(jnp.sum(table * about.scores()[..., 0]))
         variance = float(about.spread(jnp.zeros(1))[0, 0])
     *_, of_strata = numerator(table)
@@ -112,7 +112,7 @@ def test_an_empty_stratum_has_next_to_no_weight():
     with jax.enable_x64(True):
         counts = log_rank.blocked(jnp.asarray(table), 12)
         noise = 4.0 * jax.random.laplace(jax.random.key(2), (50, *counts.shape))
-        weights = [np.asarray(Curves.of(counts + one, table.sum(), 32.0).weight) for one in noise[:20]]
+        weights = [np.asarray(Curves.of(counts + one, table.sum(), 32.0, np.zeros(12)).weight) for one in noise[:20]]
     assert np.all(np.array(weights)[:, 2] < 0.3)
     assert np.all(np.array(weights)[:, :2] > 0.5)
 

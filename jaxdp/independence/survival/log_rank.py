@@ -122,7 +122,7 @@ def describe_effect(test, x, y, interval) -> str:
     """Which group is compared with which, and what the event is."""
     del test
     (event,) = [rule for rule in y if not rule.is_continuous]
-    first, second, came = map(kaplan_meier.level_name, (*x[0].levels, event.levels[1]))
+    first, second, came = map(str, (*x[0].levels, event.levels[1]))
     told = f" of {event.name} = {came}, {x[0].name} = {second} against {first} given Z"
     return told + effect_sizes.describe_ratio("hazard ratio", interval)
 

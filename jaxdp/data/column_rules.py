@@ -281,7 +281,9 @@ def _levels(where: str, levels: Any) -> tuple:
         raise ValueError(f"{where} needs at least two levels, got {len(levels)}.")
     if all(not isinstance(level, str) for level in levels):
         found: tuple = tuple(_finite(f"{where}: each level", level) for level in levels)
-        found = tuple(int(level) if level.is_integer() else level for level in found)  # 1, not 1.0, where they are named
+        found = tuple(
+            int(level) if level.is_integer() else level for level in found
+        )  # 1, not 1.0, where they are named
     else:
         found = tuple(str(level).strip() for level in levels)
     if duplicates(found):  # which ones is not said: a column may stand here in their place

@@ -28,6 +28,7 @@ from jaxdp.discovery.engine.hardly_nearer import hardly_nearer
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.engine.moment_scores import MomentScores
+from jaxdp.discovery.engine.near_copies import near_copies
 from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.graph import Decision, Graph
@@ -51,6 +52,7 @@ HARDLY_NEARER = 0.1  # weakest line from which on graphs are as far as no edges:
 FEW = "With so few records at this budget the centres and scales are mostly noise: there may be false edges."
 
 
+COPY = 0.97  # released correlation of two continuous columns from which on they are nearly copies
 NARROW = (
     "No edge of {} could be found, nor is anything explained by it: by the noisy variance hardly any record differs "
     "from its centre, or its bounds are too wide."
@@ -157,7 +159,8 @@ def moment_pc(
         caution = hardly_nearer(
             Setting(tuple(records.levels), records.num_records, epsilon, delta), weakest_line, HARDLY_NEARER
         )
-        said = [caution, NARROW.format(hidden) * bool(hidden), MODEL, FEW * few]
+        copies = near_copies(records.names, _copies(records, scores))
+        said = [caution, copies, NARROW.format(hidden) * bool(hidden), MODEL, FEW * few]
         said += [] if directed is None else [directed.sentence]
         return dataclasses.replace(graph, note=" ".join(filter(None, said)))
 
@@ -169,6 +172,14 @@ def _correlations(test, release):
     """What the release says, and which columns of the matrix vary too little to say anything: public."""
     narrow = test.narrow_columns(release)
     return test.correlations(release, narrow), narrow
+
+
+def _copies(records, scores: MomentScores) -> list[tuple[int, int]]:
+    """Pairs of continuous columns whose released correlation is nearly 1."""
+    numbers = [place for place, levels in enumerate(records.levels) if not levels]
+    pairs = list(itertools.combinations(numbers, 2))
+    found = scores.scores([(i, j, ()) for i, j in pairs])[:, 0] if pairs else []
+    return [pair for pair, value in zip(pairs, found, strict=True) if abs(value) >= COPY]
 
 
 def _names(records, narrow) -> str:

@@ -24,6 +24,7 @@ from jaxdp.discovery.engine.hardly_nearer import hardly_nearer
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
+from jaxdp.discovery.engine.near_copies import near_copies
 from jaxdp.discovery.engine.neighbour_scores import CHANCE, MAX_SET, SENSITIVITY, NeighbourScores, null_level, rounding
 from jaxdp.discovery.engine.session import Session, searched
 from jaxdp.discovery.graph import Graph
@@ -40,6 +41,7 @@ LOUD = 0.016  # noise of a further draw, in shares of the records, above which `
 FAR = 0.4  # of the weakest line of `moment_pc`, below which this search found more of lines all the same
 MAX_VALUES = 20_000_000  # of a table, from which on the orders of all sets take minutes
 LINE_SUM = 0.96  # T/n per share of records to move: E psi psi = 0.61 r for normal differences, half of it per record
+COPY = 0.26  # released number of two continuous columns per record from which on they are nearly copies: r about 0.97
 MODEL = (
     "Finds relations of any smooth shape: lines, bends, changes of spread; not waves within a column's standard "
     "deviation. Conditioning sets hold at most two columns."
@@ -145,7 +147,15 @@ def neighbour_pc(
         found = MaxMinScores((0,) * len(records.columns), scores, max_order, facts)
         graph = Selection(session, records, budget, shares, facts, found, bounds, drawn=2).graph(ALL, stop)
         setting = Setting(tuple(records.levels), size, epsilon, delta)
-        notes = (hardly_nearer(setting, _weakest, HARDLY_NEARER), MODEL, graph.note)
+        copies = [
+            (told.i, told.j)
+            for told in graph.decisions
+            if told.value is not None
+            and told.value >= COPY * size
+            and {records.levels[told.i], records.levels[told.j]} == {0}
+        ]
+        cautions = hardly_nearer(setting, _weakest, HARDLY_NEARER), near_copies(records.names, copies)
+        notes = (*cautions, MODEL, graph.note)
         return dataclasses.replace(graph, note=" ".join(filter(None, notes)))
 
     return searched(key, "neighbour_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)

@@ -16,6 +16,7 @@ from typing import Any
 
 from jaxdp._base import amounts, risk
 from jaxdp._base.version import version
+from jaxdp.accounting import privacy_unit
 
 TIER = 3  # the registry's most detailed
 _NEIGHBOURS = {
@@ -110,8 +111,7 @@ def known(ledger: Any) -> dict[str, Any]:
         "bounds of numbers and the list of levels of each column, fixed without a look at the records.",
         "deployment.dp_variant.unprotected_quantities": f"Public, and not protected: {_PUBLIC[ledger.relation]}the "
         "schema, the settings of each test, and the list of what was asked and when.",
-        "deployment.privacy_loss.privacy_unit": "One record of the table.",
-        "deployment.privacy_loss.privacy_unit_details": _NEIGHBOURS[ledger.relation],
+        **_unit(rows, ledger.relation),
         "deployment.privacy_loss.privacy_parameters_details": "\n".join(_parameters(ledger)),
         "deployment.deployment_model.model_name": "Central",
         "deployment.accounting.post_processing": _POST,
@@ -122,6 +122,26 @@ def known(ledger: Any) -> dict[str, Any]:
         if getattr(spent, name):
             fields[f"deployment.privacy_loss.privacy_parameters.{name}"] = getattr(spent, name)
     return fields
+
+
+def _unit(rows: Any, relation: str) -> dict[str, Any]:
+    """What is protected as one: a record, or where every charge is for the same persons, all records of one."""
+    unit, *others = privacy_unit.of(rows)
+    if unit and not others:
+        told = f"All records of the table that have the same {unit}, of one person."
+        details = (
+            "Two tables are adjacent if they hold the same persons and all records of one person differ, in their "
+            "number and any of their values. The number of persons is public, that of their records is not."
+        )
+    else:
+        told, details = "One record of the table.", " ".join([_NEIGHBOURS[relation], *_named(unit, others)])
+    return {"deployment.privacy_loss.privacy_unit": told, "deployment.privacy_loss.privacy_unit_details": details}
+
+
+def _named(unit: str, others: list[str]) -> list[str]:
+    """Units of persons beside that of records, for which a part of the loss was spent."""
+    persons = ", ".join(name for name in (unit, *others) if name)
+    return [f"A part of the charges protects all records of one {persons} together."] if persons else []
 
 
 def owners(fields: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from jaxdp import charge
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
 from jaxdp._base.arguments import MAX_EPSILON, MIN_EPSILON, USUAL_DELTA
+from jaxdp.accounting import privacy_unit
 from jaxdp.ask import reading
 from jaxdp.ask.calls import READING, SHARED, CallOptions
 from jaxdp.ask.cautions import cautions, filled
@@ -205,7 +206,7 @@ def asked[Answer](query: type[TableQuery[Answer]], table: Any, how: Mapping[str,
     else:
         asking = of()
         table = Table(table, asking.schema, Reading(**reading))
-    return asking.ask(table, own_key(how.get("key")), account_of(how.get("ledger"), table.source, asking.short))
+    return asking.ask(table, own_key(how.get("key")), account_of(how.get("ledger"), table, asking.short))
 
 
 def own_key(key: Any) -> Any:
@@ -215,15 +216,17 @@ def own_key(key: Any) -> Any:
     return fresh_key() if key is None else key
 
 
-def account_of(ledger: Any, table: Any, asked: str, folder: Path | None = None) -> Any:
-    """The ledger as an account that writes down what was asked, where it is a `Ledger`; any other account as it is.
+def account_of(ledger: Any, table: Table, asked: str, folder: Path | None = None) -> Any:
+    """The ledger as an account that writes down what was asked, and for which privacy unit, where it is a `Ledger`;
+    any other account as it is.
 
     folder: where the result is written.
     """
     if not hasattr(ledger, "asked"):
         return ledger
     told = {} if folder is None else {"result": short(str(folder.resolve()))}
-    return ledger.asked(columns=short(asked), source=short(batches.called(table)), **told)
+    columns = privacy_unit.noted(short(asked), table.schema.unit)
+    return ledger.asked(columns=columns, source=short(batches.called(table.source)), **told)
 
 
 def short(text: str) -> str:

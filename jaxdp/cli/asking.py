@@ -108,7 +108,7 @@ def ask(args: argparse.Namespace, table: Any, query: Any) -> int:
 def _ask_in(folder: Path, args: argparse.Namespace, table: Any, query: Any, key: Any, ledger: Any) -> int:
     from jaxdp.ask.table_query import account_of
 
-    account = account_of(ledger, table.source, query.short, folder)
+    account = account_of(ledger, table, query.short, folder)
     query = query.in_folder(folder)
     with options.stages(query.parts + 4, EVERY if query.parts > 1 else None) as on_stage:
         try:

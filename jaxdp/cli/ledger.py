@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from jaxdp._base import arguments
+from jaxdp.accounting import privacy_unit
 from jaxdp.cli import options
 
 # Where no delta was granted, composed totals are shown at this one.
 SHOWN_DELTA = 1e-6
 MAX_ROWS = 20
-FILES = ("ledger.csv", "ledger.json", "dp_event.json", "waterfall.png")
+FILES = ("ledger.csv", "ledger.json", "dp_event.json", "waterfall.png", "report.html")
 REGISTRY = "registry.yaml"
 
 
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         )
         options.tell(args, content(ledger) | {"seal": ledger.seal}, screen)
         return 0
-    notes = composed(ledger)
+    notes = [*privacy_unit.mixed(ledger.rows()), *composed(ledger)]
     if args.action == "show":
         options.tell(args, content(ledger) | {"notes": notes}, summary(ledger, notes))
         ledger.verify()
@@ -175,14 +176,16 @@ def composed(ledger) -> list[str]:
 
 
 def export(ledger, folder: Path, notes: list[str]) -> None:
-    """Writes ledger.csv, ledger.json, dp_event.json and waterfall.png."""
+    """Writes ledger.csv, ledger.json, dp_event.json, waterfall.png and report.html."""
     from jaxdp.accounting import convert
     from jaxdp.report import written
+    from jaxdp.report.html import write_report
 
     written.put(folder, "ledger.csv", ledger.to_csv)
     written.put_json(folder, "ledger.json", content(ledger))
     written.put_json(folder, "dp_event.json", convert.event_fields(ledger.to_dp_event()))
     written.put_picture(folder, "waterfall.png", draw, ledger, notes)
+    write_report(folder, f"Privacy ledger {ledger.path.name}", ("waterfall.png", "ledger.csv"))
 
 
 def draw(path: Path, ledger, notes: list[str]) -> Path:

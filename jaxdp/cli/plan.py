@@ -368,7 +368,8 @@ def draw(path: Path, answered, setting, content: dict, args: argparse.Namespace)
     measured = content["simulated"]
     title = f"epsilon {spent(best.epsilon, 3)}, effect {best.effect:.3g}"
     points = [(best.n, measured["power"], tuple(measured["power_interval"]))] if measured else []
-    power_curve(path, curves, level=args.level, title=title, wanted=args.power, reference=reference, measured=points)
+    lines = {"level": args.level, "title": title, "wanted": args.power, "reference": reference}
+    power_curve(path, curves, **lines, measured=points, simulated=best.method)
 
 
 def summary(rows, content: dict, folder: Path) -> str:

@@ -135,7 +135,7 @@ def _private(args: argparse.Namespace) -> dict[str, str]:
     query = DraftQuery.of(notation, delimiter, **asking.given(args, DraftOptions) | {"dates": dates})
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     table = Table(args.data, query.schema, Reading(**asking.ways(args)))
-    found = query.ask(table, options.make_key(args.seed), account_of(ledger, args.data, query.short))
+    found = query.ask(table, options.make_key(args.seed), account_of(ledger, table, query.short))
     left = "" if ledger is None else f"; {ledger.remaining} left in {ledger.path.name}"
     wanted = {"the bounds of": query.numeric, "the levels of": query.coded}
     told = " and ".join(f"{what} {listing(names)}" for what, names in wanted.items() if names)

@@ -41,6 +41,9 @@ from jaxdp.randomness.keys import Key
 
 AUTO = "auto"
 TEST_LEVEL = 0.01
+EACH_BY_ITSELF = (
+    "Each test is at level 0.01 by itself: of pairs of independent columns about one in a hundred gets an edge."
+)
 TESTS_PER_PAIR = 3
 
 
@@ -264,7 +267,8 @@ def _within(key: Key, data: Any, make: Callable[..., Any], how: PCOptions, limit
     settings: dict[str, Any] = {"max_order": last if order is None else order, "max_tests": tests}
     settings |= {name: own[name] for name in ("knowledge", "ledger")}  # type: ignore[literal-required]
     graph = pc(key, records, test=test, level=TEST_LEVEL, stable=False, **settings)
-    return graph if order is not None or last >= d - 2 else dataclasses.replace(graph, note=limited(last))
+    notes = [EACH_BY_ITSELF, "" if order is not None or last >= d - 2 else limited(last)]
+    return dataclasses.replace(graph, note=" ".join(filter(None, [*notes, graph.note])))
 
 
 def pc_with(entry: catalogue.Entry) -> Search:

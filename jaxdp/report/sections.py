@@ -155,7 +155,7 @@ def _planned(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _answered(result: Mapping[str, Any]) -> Iterator[Section]:
-    what = "release" if "noise_sd" in result else "test"  # of numbers that are shown with their noise
+    what = "release" if "noise_sd" in result else "test" if "p_value" in result else "query"
     used = f"The {what} used {result['n']} records." if "n" in result else ""
     yield Section("answer", "", [str(result["answer"])])
     yield Section("", ASKED, [str(result.get("title", "")), used])

@@ -100,6 +100,10 @@ def test_export(path, tmp_path):
     assert [event["class_name"] for event in events] == ["RandomizedResponseDpEvent"] * 3 + ["ZCDpEvent"]
     assert events[0]["noise_parameter"] == pytest.approx(2 / (1 + math.exp(0.1)))
     assert (out / "waterfall.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["report", str(out)]) == 0
+    page = (out / "report.html").read_text()
+    assert "no results" not in page
+    assert "<img" in page
 
 
 @pytest.mark.parametrize("count", [0, 1, 24, 400])

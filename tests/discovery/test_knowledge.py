@@ -166,8 +166,17 @@ def test_plan_of_a_search(survey, tmp_path, capsys):
     assert "table_pc was chosen" in shown
     content = json.loads((tmp_path / "plan/plan.json").read_text())
     assert content["searches"][0]["method"] == "table_pc"
+    assert "no results" not in (tmp_path / "plan/report.html").read_text()
+    assert "note" not in content
     rows = jaxdp.discovery.forecast(survey / "schema.toml", n=20_000, epsilon=1.0)
     assert [row.method for row in rows] == [row["method"] for row in content["searches"]]
+    numbers = "".join(f'[columns.c{k}]\nkind = "continuous"\nbounds = [0, 1]\n' for k in range(12))
+    (tmp_path / "numbers.toml").write_text(numbers)
+    few = ["--schema", str(tmp_path / "numbers.toml"), "--n", "2000", "--epsilon", "1"]
+    assert main(["plan", "--discover", *few, *out]) == 0
+    content = json.loads((tmp_path / "plan/plan.json").read_text())
+    assert content["searches"][0]["method"] == "moment_pc"
+    assert "By it neighbour_pc would find weaker edges" in content["note"]
     assert main(["plan", "--discover", *schema, "--n", "20000", *out]) == 2
     assert "--discover needs --epsilon" in capsys.readouterr().err
     assert main(["plan", "--discover", *schema, "--n", "20000", "--epsilon", "1", "--power", "0.8", *out]) == 2

@@ -40,7 +40,7 @@ FILES = {name: set(asked.query.form.files) for name, asked in queries.WRITTEN.it
     "mic of all pairs": {"result.json", "matrix.csv", "top_pairs.csv", "heatmap.png", "report.html"},
     "plan": {"plan.json", "power.png", "report.html"},
     "simulate": {"results.csv", "results.parquet", "result.json", "null_p_values.png", "null_qq.png", "report.html"},
-    "ledger": {"ledger.csv", "ledger.json", "dp_event.json", "waterfall.png"},
+    "ledger": {"ledger.csv", "ledger.json", "dp_event.json", "waterfall.png", "report.html"},
     "demo": {"report.html"},
     "report": {"report.html"},
 }

@@ -119,8 +119,12 @@ class Selection:
         needed: rows -> bytes that a test needs beyond the table. A table that is given in memory fits.
         """
         source = self.table.source
+        reading, of_persons = self.table.reading, bool(self.table.schema.unit)
         try:
-            rows = streamed.rows_of(source)
+            if self.table.is_text and reading.records and not of_persons:
+                rows: int | None = reading.records
+            else:
+                rows = streamed.rows_of(source, reading.strict, lambda most: self.fits(most, needed))
         except (OSError, ValueError):
             if isinstance(source, str | os.PathLike) and os.path.isfile(source):
                 return None  # whoever reads the file says what is wrong with it

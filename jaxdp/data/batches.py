@@ -9,6 +9,7 @@ import contextlib
 import errno
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -44,6 +45,8 @@ class Batches:
 
 
 QUERY = "duckdb:"
+TEXT_IN_QUERY = re.compile(r"\.(csv|tsv|txt|json|jsonl|ndjson)\b|\b(read|sniff)_(csv|json|ndjson|text)", re.IGNORECASE)
+TYPES_IN_QUERY = re.compile(r"\ball_varchar\s*=\s*(true|1)|\b(types|dtypes|columns|column_types)\s*=", re.IGNORECASE)
 
 
 def is_query(source: Any) -> bool:
@@ -191,6 +194,12 @@ def _of_query(text: str) -> Batches:
         statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise ValueError("a query must be one SELECT: it reads files, and changes none.")
+    if TEXT_IN_QUERY.search(query) and not TYPES_IN_QUERY.search(query):
+        raise ValueError(
+            "a query of text files must say the types of their columns, since DuckDB chooses them by what the records "
+            "hold, and one record would change how all are read: write read_csv('FILE', all_varchar = true) or "
+            "types = {...}, or give the path of the file in place of a query."
+        )
     with _answered("cannot be planned"):
         found = _of_relation(connection.sql(query))
 

@@ -34,6 +34,7 @@ OF_A_DRAFT = {  # what to do about such cells where bounds are looked for
     THOUSANDS: f'{BY_HAND}thousands = ","',
     DECIMAL_COMMA: "say --decimal , of the command, or convert the column",
 }
+FLOATS, EXACT = (float, np.floating), 1 << 53  # whole numbers of float64 up to there are no others, rounded
 MISSING_MARKS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 
 
@@ -285,12 +286,20 @@ def _is_text(value) -> bool:
 
 
 def to_text(value) -> str:
-    """The text of a level; None, NaN and what has no text (whole numbers of thousands of digits) are the empty text."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    """The text of a level; None, NaN and what has no text (whole numbers of thousands of digits) are the empty text.
+
+    1 and 1.0 have one text, and so have whole numbers that are one number of float64: tables turn all whole numbers of
+    a column into such where one record has none or a fraction, and no record may change the texts of the others.
+    """
+    if value is None or (isinstance(value, FLOATS) and math.isnan(value)):
         return ""
     try:
+        if isinstance(value, FLOATS) and float(value).is_integer():
+            return str(int(value))
+        if isinstance(value, int | np.integer) and abs(int(value)) > EXACT:
+            return str(int(float(value)))
         return str(value).strip()
-    except ValueError:
+    except (ValueError, OverflowError):
         return ""
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import datetime
 import itertools
 import operator
 import os
@@ -25,6 +24,7 @@ from jaxdp.data.texts import TextColumn, WholeColumn
 
 PIECE_ROWS = 65_536
 OWNER = "for the owner of the file, not for release"
+NOT_ONE = "column {!r} has cells that are lists or bytes: give one number or text a cell."
 
 
 class FormError(ValueError):
@@ -337,16 +337,16 @@ def _available(source: Any) -> list[Any]:
 def _values(name: str, column: Any, strict: bool) -> np.ndarray:
     """One column as an array (n,) of numbers, booleans or objects.
 
-    strict: a list is taken cell by cell, since one odd cell would decide the type of them all.
+    A list is taken cell by cell where its cells differ in type, since one of them would decide that of all.
     """
     if is_traced(column):
         raise TypeError(
             f"column {name!r} is traced by JAX, and tables are read outside jax.jit, jax.vmap and jax.grad: read it in "
             "plain Python, and give the arrays to what JAX transforms."
         )
-    if isinstance(column, list) and (strict or any(isinstance(cell, datetime.date) for cell in column)):
-        return np.fromiter(column, object, len(column))
-    if strict and isinstance(column, tuple):
+    if isinstance(column, list | tuple) and (strict or not _are_numbers(column)):
+        if not strict and any(isinstance(cell, list | tuple | dict | set | bytes) for cell in column):
+            raise ValueError(NOT_ONE.format(name))
         return np.fromiter(column, object, len(column))
     if isinstance(column, np.ma.MaskedArray):
         column = np.ma.filled(column.astype(object), None)
@@ -356,14 +356,18 @@ def _values(name: str, column: Any, strict: bool) -> np.ndarray:
     try:
         values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
     except ValueError:  # lists of several lengths, or bytes that are no text
-        raise ValueError(
-            f"column {name!r} has cells that are lists or bytes: give one number or text a cell."
-        ) from None
+        raise ValueError(NOT_ONE.format(name)) from None
     if values.ndim != 1:
         raise ValueError(f"column {name!r} must have one dimension, got shape {values.shape}.")
     if values.dtype.kind not in "biufOUTM":
         raise TypeError(f"column {name!r} has type {values.dtype}: convert it to numbers or texts first.")
     return values if values.dtype.kind in "biufM" else values.astype(object)
+
+
+def _are_numbers(cells: Sequence) -> bool:
+    """Whether all cells are numbers of float64 or whole ones, whose array says the same of each as it does by itself."""
+    kinds = set(map(type, cells))
+    return kinds == {bool} or all(issubclass(kind, int | float | np.integer) and kind is not bool for kind in kinds)
 
 
 def _require_one_length(columns: dict[str, np.ndarray], strict: bool) -> None:

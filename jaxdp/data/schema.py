@@ -37,7 +37,7 @@ from jaxdp.data.coding import ColumnRule, duplicates
 from jaxdp.data.column_rules import SURVIVAL, column_rule, outcome, reject_unknown_keys
 from jaxdp.data.columns import Column, Domain
 from jaxdp.data.parse_report import ParseReport
-from jaxdp.data.units import ALL, FIRST, ROWS, OneRow, Units
+from jaxdp.data.units import ALL, FIRST, ROWS, OneRow, Units, are_rounded
 
 if TYPE_CHECKING:
     from jaxdp.data.dataset import Data
@@ -401,6 +401,11 @@ class Schema:
         report: ParseReport | None,
     ) -> slice | np.ndarray:
         """Which rows of a piece count: complete ones where the others are dropped. Their units are taken down."""
+        if report is not None and self.unit and are_rounded(piece[self.unit]):
+            raise readers.FormError(
+                f"column {self.unit!r} of the privacy unit holds whole numbers beyond 2^53, which the table has rounded "
+                "to float64, so that persons cannot be told apart: give them as texts, or as whole numbers in every row"
+            )
         if self.missing != DROP:
             if self.unit:
                 units.add(piece[self.unit])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import dataclasses
 import functools
 import os
@@ -25,7 +27,8 @@ BYTES_PER_CODE = 6  # of columns of levels, with the copies that a search makes
 CHUNK_BYTES = 256  # per value of a chunk, with the copies that its sums make
 MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 20  # of a chunk, and of chunks that are summed as one
 BRANCHES = 8  # of a node of a tree of sums
-SAMPLE = 1 << 16  # bytes of a text whose lines say how long lines are
+BLOCK = 1 << 20  # bytes of a text that are looked at together
+UNPACKED = 1032  # times its size at most is what a gzip file holds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,10 +64,12 @@ def bytes_in_memory(rows: int, columns: int) -> int:
     return BYTES_PER_VALUE * rows * columns
 
 
-def rows_of(source: Any) -> int | None:
-    """How many rows a table on disk or elsewhere has, about, before it is read; None where it lies in memory.
+def rows_of(source: Any, strict: bool = False, fits: Callable[[int], bool] = lambda rows: False) -> int | None:
+    """How many rows a table on disk or elsewhere has, before it is read; None where it lies in memory.
 
-    Of files of texts it is a guess from their sizes and the first lines.
+    Of files of texts their records are counted, since no record may decide by its length which method is run. strict:
+    each line is one. fits: rows -> whether the exact number does not matter, since so many are few enough; then it is
+    the largest number that the size of the files allows.
     """
     found = batches.of(source)
     if found is not None:
@@ -72,17 +77,24 @@ def rows_of(source: Any) -> int | None:
     if not isinstance(source, str | os.PathLike) or readers.files.is_typed(source):
         return None
     several = batches.paths(source)
-    return sum(map(_guessed_rows, [os.fspath(source)] if several is None else several))
+    names = [name for name in ([os.fspath(source)] if several is None else several) if os.path.isfile(name)]
+    most = sum(os.path.getsize(name) * (UNPACKED if name.lower().endswith(readers.files.GZIP) else 1) for name in names)
+    return most if fits(most) else sum(_counted_rows(name, strict) for name in names)
 
 
-def _guessed_rows(path: str) -> int:
-    if not os.path.isfile(path):
-        return 0
+def _counted_rows(path: str, strict: bool) -> int:
+    """Records of a file of texts, without its header: by the ends of its lines, unless quoted cells may hold some."""
+    lines, quoted, block = 0, False, b"\n"
     with readers.files.unpacking(path), readers.files.opened(path) as file:
-        sample = file.read(SAMPLE)
-    lines = max(sample.count(b"\n"), 1)
-    packed = 4 if path.lower().endswith(readers.files.GZIP) else 1  # about
-    return packed * os.path.getsize(path) * lines // max(len(sample), 1)
+        while following := file.read(BLOCK):
+            block = following
+            lines += block.count(b"\n")
+            quoted = quoted or b'"' in block
+    lines += not block.endswith(b"\n")
+    if quoted and not strict:
+        with contextlib.suppress(csv.Error, UnicodeError), readers.files.text(path) as text:
+            lines = sum(1 for _ in csv.reader(text))
+    return max(lines - 1, 0)
 
 
 def stream(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jaxdp.data.coding import to_text
+from jaxdp.data.coding import EXACT, to_text
 
 FIRST, RANDOM, ALL = ROWS = ("first", "random", "all")  # which of a unit's rows count
 
@@ -31,7 +31,7 @@ class Units:
     def add(self, ids: Sequence) -> None:
         """Further rows, by their ids. Empty ids are one unit."""
         for value in ids:
-            text = to_text(value)
+            text = id_of(value)
             place = self._places.setdefault(text, len(self._places))
             if place == len(self._rows):
                 self._rows.append(0)
@@ -83,7 +83,7 @@ class OneRow:
     def add(self, ids: Sequence) -> None:
         """Further rows, by their ids. Empty ids are one unit."""
         for value in ids:
-            text = to_text(value)
+            text = id_of(value)
             place = self._places.setdefault(text, len(self._places))
             if place == len(self._rows):
                 self._rows.append(0)
@@ -105,7 +105,7 @@ class OneRow:
         def chosen(ids: Sequence) -> np.ndarray:
             found = np.zeros(len(ids), bool)
             for number, value in enumerate(ids):
-                place = self._places.get(to_text(value), -1)
+                place = self._places.get(id_of(value), -1)
                 if place < 0:
                     raise ValueError("the table holds other units than in the pass before: it must stay as it is.")
                 found[number] = seen[place] == self._turns[place]
@@ -113,6 +113,16 @@ class OneRow:
             return found
 
         return chosen
+
+
+def id_of(value) -> str:
+    """The text of an id: of whole numbers all digits, unless the table has turned them into float64."""
+    return str(int(value)) if isinstance(value, int | np.integer) and not isinstance(value, bool) else to_text(value)
+
+
+def are_rounded(ids: Sequence) -> bool:
+    """Whether ids became float64 and are too long for it, so that persons would count as one."""
+    return isinstance(ids, np.ndarray) and ids.dtype.kind == "f" and bool(np.any(np.abs(ids) >= EXACT))
 
 
 def _score(number: int, text: str, secret: bytes) -> bytes:

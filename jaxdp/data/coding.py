@@ -265,6 +265,8 @@ class ColumnRule:
 
         def code(value) -> float:
             text = self.level(to_text(value))
+            if text not in code_of and text.removeprefix("-").isdecimal() and not _is_text(value):
+                text = f"{text}.0"  # of a level that was written as tables of floats show it
             if text in code_of:
                 return code_of[text]
             return self.missing if text.lower() in MISSING_MARKS else self.other

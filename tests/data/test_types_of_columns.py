@@ -66,6 +66,13 @@ def test_texts_of_numbers(cell, text):
     assert to_text(cell) == text
 
 
+@pytest.mark.parametrize("levels", [["1", "2"], ["1.0", "2.0"]])
+@pytest.mark.parametrize("cells", [[1, 2, 1], [1.0, 2.0, 1.0], [1, 2.0, None]])
+def test_numbers_match_levels_that_are_texts_in_either_notation(levels, cells):
+    schema = Schema.from_dict({"columns": {"icd": {"kind": "binary", "levels": levels, "missing": levels[0]}}})
+    np.testing.assert_array_equal(codes({"icd": cells}, schema), [0.0, 1.0, 0.0])
+
+
 def test_excel_cells_are_read_each_by_itself(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     found = []

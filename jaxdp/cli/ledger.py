@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from jaxdp._base import arguments
-from jaxdp.accounting import privacy_unit
 from jaxdp.cli import options
 
 # Where no delta was granted, composed totals are shown at this one.
@@ -62,7 +61,7 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from jaxdp.accounting import registry
+    from jaxdp.accounting import privacy_unit, registry
     from jaxdp.accounting.ledger import Ledger
     from jaxdp.report import written
 

@@ -365,7 +365,7 @@ def _values(name: str, column: Any, strict: bool) -> np.ndarray:
 
 
 def _are_numbers(cells: Sequence) -> bool:
-    """Whether all cells are numbers of float64 or whole ones, whose array says the same of each as it does by itself."""
+    """Whether all cells are numbers whose array says the same of each as it does by itself."""
     kinds = set(map(type, cells))
     return kinds == {bool} or all(issubclass(kind, int | float | np.integer) and kind is not bool for kind in kinds)
 

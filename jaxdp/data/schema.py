@@ -403,7 +403,7 @@ class Schema:
         """Which rows of a piece count: complete ones where the others are dropped. Their units are taken down."""
         if report is not None and self.unit and are_rounded(piece[self.unit]):
             raise readers.FormError(
-                f"column {self.unit!r} of the privacy unit holds whole numbers beyond 2^53, which the table has rounded "
+                f"column {self.unit!r} of the privacy unit holds whole numbers beyond 2^53, which the table rounded "
                 "to float64, so that persons cannot be told apart: give them as texts, or as whole numbers in every row"
             )
         if self.missing != DROP:

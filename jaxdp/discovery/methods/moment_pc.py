@@ -178,7 +178,7 @@ def _copies(records, scores: MomentScores) -> list[tuple[int, int]]:
     """Pairs of continuous columns whose released correlation is nearly 1."""
     numbers = [place for place, levels in enumerate(records.levels) if not levels]
     pairs = list(itertools.combinations(numbers, 2))
-    found = scores.scores([(i, j, ()) for i, j in pairs])[:, 0] if pairs else []
+    found = scores.scores([(i, j, ()) for i, j in pairs])[:, 0] if pairs else np.zeros(0)
     return [pair for pair, value in zip(pairs, found, strict=True) if abs(value) >= COPY]
 
 

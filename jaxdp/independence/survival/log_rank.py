@@ -303,7 +303,7 @@ class LogRank(PrivateTest):
     def _columns(self, data):
         x, z = data.x.reshape(-1), data.z
         strata = [] if z is None else [z.reshape(len(x), -1)[:, place] for place in range(len(self.strata))]
-        grid = self.even, self.blocks, self.steps
+        grid = self.even, self.blocks or 0, self.steps
         return (*strata, x, *log_rank.codes(data.y[:, self.time], data.y[:, 1 - self.time], *grid))
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, final
 import jax.numpy as jnp
 
 from jaxdp._base.pytree import frozen_pytree
+from jaxdp.independence.continuous import validity
 from jaxdp.independence.mic import mic_sensitivity
 from jaxdp.independence.mic.mic_equipartition import MICeLaplace
 from jaxdp.independence.mic.mic_geometric import MICrGeometric
@@ -62,6 +63,12 @@ class PaperMICeLaplace(MICeLaplace):
         return mic_sensitivity.paper_mass_bound(num_records, self.cells_allowed(num_records))
 
 
+UNEVEN = (
+    "The null law is that of columns that fill their bounds evenly. Where they do not, true nulls are rejected: .16 of "
+    "those of two exponential columns (n = 200, epsilon 4), more with the published noise, and none by micr-geometric."
+)
+
+
 @frozen_pytree
 class MICrGeometricSplit(MICrGeometric):
     """The published MICr-Geom, repaired: one noisy table per grid, which share the budget equally.
@@ -76,6 +83,11 @@ class MICrGeometricSplit(MICrGeometric):
         "maximal information coefficient of one noisy table per grid, the published mechanism repaired",
         true_epsilon="as asked for",
     )
+
+    def validity(self, data) -> validity.Validity:
+        """Flagged on all data: null tables are those of even columns, and the score depends on the margins. Public."""
+        del data
+        return validity.Validity(validity.FLAG, UNEVEN, ("uneven columns",))
 
     def tables(self, num_records: int):
         """The master tables."""

@@ -45,6 +45,7 @@ FLAGS = {
     "fit": "a fit of X and Y on Z that may be poor (fit)",
     "small blocks": "blocks of few records (small blocks)",
     "margins": "columns that may be far from normal, Z among them (margins)",
+    "uneven columns": "columns that may fill their bounds unevenly (uneven columns)",
     "narrow column": "a column far narrower than its bounds (narrow column)",
 }
 
@@ -64,6 +65,7 @@ DOUBTS = {  # what a flagged test takes for a dependence; a flag about power alo
     "fit": "the fits of X and Y on Z are poor",
     "small blocks": "the blocks are too small for their test",
     "margins": "X and Y bend with Z, or a column is far from normal",
+    "uneven columns": "a column fills its bounds unevenly",
 }
 
 

@@ -20,6 +20,7 @@ from experiments.evidence.level import nulls, suite
 from experiments.record import provenance
 from jaxdp import catalogue, core
 from jaxdp.data import Column, Data, Domain
+from jaxdp.simulate.engine.replicates import decided_for
 from jaxdp.spec import KINDS_OF_ALTERNATIVES, Options
 
 RECORD = Path(__file__).parent / "real.jsonl"
@@ -126,6 +127,7 @@ def measure(table: str, place: Path, query, name: str, replicates: int) -> list[
         try:
             test = entry.build(epsilon, domain, Options(level=suite.LEVEL, num_records=len(z)))
             core.cost_of(test, first)
+            test = decided_for(test, core.public_shapes(first))
         except ValueError as error:
             rows.append({**row, "verdict": suite.REFUSED, "because": str(error)})
             continue

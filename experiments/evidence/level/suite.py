@@ -35,6 +35,7 @@ from jaxdp.data.coding import ColumnRule
 from jaxdp.data.dataset import CONTINUOUS
 from jaxdp.data.parse_report import ParseReport
 from jaxdp.report.sections import DOUBTS
+from jaxdp.simulate.engine.replicates import decided_for
 from jaxdp.spec import DECISION, P_VALUE, Options
 
 LEVEL, WINDOW, SURPRISE = 0.05, 0.06, 1e-4
@@ -148,6 +149,7 @@ def measure_together(cells: list[Cell], replicates: int) -> list[dict]:
         try:
             test = entry.build(cell.epsilon, domain, Options(level=LEVEL, num_records=n))
             core.cost_of(test, first)
+            test = decided_for(test, core.public_shapes(first))  # budgets are traced below
         except (ValueError, TypeError) as error:
             refused[cell] = str(error)
             continue

@@ -16,6 +16,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence import builders
+from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.residual_products import residual_products, residuals_of
 from jaxdp.mechanisms import Laplace
 from jaxdp.spec import Options, Planning, TestSpec, continuous_given
@@ -35,6 +36,12 @@ def _from_domain(cls, epsilon, domain, options: Options):
         scale = natural_scale(options.num_records)
         fields |= {"scale_x": scale, "scale_y": scale}
     return cls(epsilon=epsilon, **fields)
+
+
+UNCHECKED = (
+    "Nothing checks it, and noise hides less of what it leaves as n and epsilon grow; partition-gcm, band-gcm and "
+    "contrast-gcm rest on no fit."
+)
 
 
 @frozen_pytree
@@ -93,6 +100,11 @@ class PrivateGCM(PrivateTest):
         if shapes.z is None:
             raise ValueError("PrivateGCM needs z; without one use PartitionGCM, whose single cell centres exactly.")
         return partition.with_column_counts(self, shapes)
+
+    def validity(self, data) -> validity.Validity:
+        """Flagged on all data: nothing checks the fit. Public."""
+        del data
+        return validity.Validity(validity.FLAG, f"{builders.ACCURATE_FIT} {UNCHECKED}", (validity.FIT,))
 
     def statistic(self, key, data):
         """Residual products, (n, p, q)."""

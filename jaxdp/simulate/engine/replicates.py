@@ -132,7 +132,11 @@ def decided(test, design: Design):
     """
     if not isinstance(test, core.PrivateQuery) or test.public_columns or not _is_known(test):
         return test
-    shapes = jax.eval_shape(lambda key: design(normals.for_data(key)), jax.random.key(0))
+    return decided_for(test, jax.eval_shape(lambda key: design(normals.for_data(key)), jax.random.key(0)))
+
+
+def decided_for(test, shapes):
+    """`decided`, for data of these shapes."""
     known = core.specialize(test, shapes)
     traced: list[Any] = []
     jax.eval_shape(lambda test: traced.append(jax.tree.structure(core.specialize(test, shapes))), test)

@@ -274,6 +274,8 @@ CELLS_OF_RECORD = (
     Cell("uneven strata", ("stratified-table",), strata, TABLE, 4000, given=ONE),
     Cell("uneven strata, few records", ("stratified-table",), strata, TABLE, 150, given=ONE),
     Cell("gentle trend", ("test-of-tests",), about(_bend), BETWEEN, 6000, 1.0, ONE),
+    Cell("gentle trend", ("private-gcm",), about(_bend), BETWEEN, 500, 1.0, ONE),
+    Cell("steep trend", ("private-gcm",), about(_wave), BETWEEN, 500, 10.0, ONE),
     Cell("nothing in common", ("test-of-tests",), about(lambda z: 0.0 * z), BETWEEN, 6000, 1.0, ONE),
     Cell("nothing given, blocks of 8", BLOCKS, apart, BARE, 808, fields={"num_blocks": 101}),
     Cell("z explains half", ("winsorised-partial-correlation",), linear(0.5), Z, 4000, given=ONE),

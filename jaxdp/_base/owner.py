@@ -3,6 +3,7 @@
 import warnings
 from pathlib import Path
 
+OWNER = "for the owner of the file, not for release"
 PACKAGE = str(Path(__file__).parents[1])
 
 

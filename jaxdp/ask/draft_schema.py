@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxdp import charge, core
 from jaxdp._base import amounts, check
+from jaxdp._base.display import NOT_PRIVATE
 from jaxdp._base.keywords import complete
 from jaxdp._base.printed import is_setting, printed, printed_name
 from jaxdp.ask import reading
@@ -28,7 +29,7 @@ from jaxdp.ask.table_query import TableQuery, asked, budget, listing
 from jaxdp.core import Cost
 from jaxdp.data import draft, readers
 from jaxdp.data.coding import ColumnRule, duplicates
-from jaxdp.data.column_rules import STABILITY, notation_of
+from jaxdp.data.column_rules import RELEASED, SIMULATED, STABILITY, notation_of
 from jaxdp.data.columns import CATEGORICAL, CONTINUOUS
 from jaxdp.data.notation import DAYS_TO_1970, ISO, PLAIN, Notation
 from jaxdp.data.schema import Schema, as_names
@@ -65,8 +66,15 @@ class DraftedSchema:
     @property
     def text(self) -> str:
         """TOML of the drafted columns."""
-        top = [f'unit = "{self.unit}"', ""] if self.unit else []
-        return "\n".join([*top, *self.sections().values()])
+        mark = [self.mark, ""] if self.mark else []
+        unit = [f'unit = "{self.unit}"', ""] if self.unit else []
+        return "\n".join([*mark, *unit, *self.sections().values()])
+
+    @property
+    def mark(self) -> str:
+        """The comment that begins the text of a simulation; else empty."""
+        told = f"# {NOT_PRIVATE}. No release takes these columns: draft them again without a seed."
+        return told if self.mode == "simulation" else ""
 
     @property
     def schema(self) -> Schema:
@@ -208,6 +216,9 @@ class DraftQuery(TableQuery[DraftedSchema]):
             for name, of_codes, own in zip(self.coded, texts, counts, strict=True):
                 named, others = of_codes(np.flatnonzero(own)), 1.0 - float(own.sum()) / values.shape[0]
                 columns[name], flags[name] = self._entry_of_levels(named, others)
+        if mode == keys.SIMULATION:
+            for entry in columns.values():
+                entry[RELEASED][SIMULATED] = True
         told = {name: flag for name, flag in flags.items() if flag}
         return DraftedSchema(columns, told, cost, released.mode, self.schema.unit)
 

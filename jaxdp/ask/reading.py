@@ -16,7 +16,7 @@ from typing import Any, Unpack
 
 from jaxdp import charge
 from jaxdp._base.arguments import bytes_of
-from jaxdp._base.owner import warn_owner
+from jaxdp._base.owner import OWNER, warn_owner
 from jaxdp._base.printed import printed
 from jaxdp.ask.calls import ReadingOptions
 from jaxdp.data import batches, identifiers, kept_sums, streamed
@@ -77,6 +77,13 @@ class Table:
     source: Any
     schema: Schema
     reading: Reading = Reading()
+
+    def __post_init__(self):
+        if self.reading.strict and batches.queries_texts(self.source):
+            raise ValueError(
+                "strict reading takes no query on texts (CSV, JSON, Excel), in which one cell decides what the query "
+                "gives: save them as Parquet, whose cells have types."
+            )
 
     @classmethod
     def of(
@@ -219,7 +226,6 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
     """The data, unless a column does not parse: told to the owner of the table, before anything is charged."""
     from jaxdp.data import lines
     from jaxdp.data.parse_report import ParseReport, describe_ties
-    from jaxdp.data.readers import OWNER
 
     schema = selection.table.schema
     watch = identifiers.Watch.of(selection.table.source, schema.delimiter, schema.unit)
@@ -242,8 +248,9 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
             else 'leave such records out with --missing drop (in Python missing="drop"), which makes the number of '
             "complete records public, or write in the schema what such a cell means (missing = ..., other = ...)"
         )
+        of_rows = f" (cells are those of rows, of which one {schema.unit} may have many)" if schema.unit else ""
         raise ValueError(
-            f"{harm}; nothing was charged: {ways}, or go on with --force (in Python: force=True) ({OWNER})."
+            f"{harm}{of_rows}; nothing was charged: {ways}, or go on with --force (in Python: force=True) ({OWNER})."
         )
     unsaid = report.unsaid(selection.given, selection.times)
     if unsaid and not selection.table.reading.force:

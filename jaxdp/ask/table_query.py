@@ -106,6 +106,8 @@ class TableQuery[Answer](abc.ABC):
         how = table.reading
         how.require_only(*self.ways, why=self.lacks)
         selection = self.selection(table)
+        if reading.is_release(key):
+            self.schema.require_released(selection.names)
         if how.strict:
             conditioning.require_said(self.schema.rule(name) for name in selection.given)
         query, load = self.loader(selection, key)

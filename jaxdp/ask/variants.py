@@ -16,7 +16,7 @@ from jaxdp import catalogue, core
 from jaxdp._base import csv_files, p_values
 from jaxdp._base.json_files import plain
 from jaxdp._base.keywords import complete
-from jaxdp._base.owner import warn_owner
+from jaxdp._base.owner import OWNER, warn_owner
 from jaxdp._base.printed import printed, printed_name
 from jaxdp.ask.calls import GwasOptions
 from jaxdp.ask.cautions import cautions
@@ -26,7 +26,6 @@ from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import TableQuery, asked, budget
 from jaxdp.core import Cost
 from jaxdp.data import identifiers, plink
-from jaxdp.data.readers import OWNER
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.independence.variants.best_variants import BestVariants
 from jaxdp.independence.variants.score_test import ScoreTest

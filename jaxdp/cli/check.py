@@ -29,7 +29,8 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from jaxdp.data import batches, identifiers, readers
+    from jaxdp._base.owner import OWNER
+    from jaxdp.data import batches, identifiers
     from jaxdp.data.parse_report import describe_ties
     from jaxdp.data.schema import DROP, Schema
 
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         problems = [f"{harm}: {ways}, or write in the schema what such a cell means"]
     problems = [problem for problem in problems if problem]
     errors = [f"  error: {problem}" for problem in problems if len(problems) > 1]
-    title = f"{args.data}: {readers.OWNER}"
+    title = f"{args.data}: {OWNER}"
     screen = [
         title,
         *_lines(by_line.faults, not batches.is_typed(args.data)),
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     options.tell(args, _content(title, form, by_line.faults, columns, persons), "\n".join(screen))
     if problems:
         more = f" (and {len(problems) - 1} more, listed above)" if len(problems) > 1 else ""
-        owner = "" if readers.OWNER in problems[0] else f" ({readers.OWNER})"
+        owner = "" if OWNER in problems[0] else f" ({OWNER})"
         raise options.UserError(f"{problems[0]}{more}{owner}.")
     return 0
 

@@ -6,10 +6,14 @@ import argparse
 import dataclasses
 import os
 import shlex
+from typing import TYPE_CHECKING
 
 from jaxdp._base import arguments
 from jaxdp.ask.calls import DraftOptions
 from jaxdp.cli import asking, options
+
+if TYPE_CHECKING:
+    from jaxdp.ask.draft_schema import DraftedSchema
 
 EXAMPLE = """examples:
   jaxdp schema draft trial.csv --out trial.toml
@@ -70,7 +74,11 @@ def run(args: argparse.Namespace) -> int:
     if not args.private:
         _require_not_private(args)
     found = _private(args) if args.private else None
-    text = draft(args.data, every, found, unit=args.unit or "")
+    text = (
+        draft(args.data, every, unit=args.unit or "")
+        if found is None
+        else draft(args.data, every, found.sections(), args.unit or "", found.mark)
+    )
     for line in [line for line in text.splitlines() if line.startswith("# unit = ")]:
         unit = line.removeprefix("# ").partition("    #")[0]
         options.note(f"if a person may have several rows, the schema must say {unit}; jaxdp check looks for repeats.")
@@ -106,8 +114,8 @@ def _require_not_private(args: argparse.Namespace) -> None:
             raise options.UserError(f"--{flag} goes with --private, which finds bounds and levels in the records.")
 
 
-def _private(args: argparse.Namespace) -> dict[str, str]:
-    """name -> TOML of the columns whose bounds were released."""
+def _private(args: argparse.Namespace) -> DraftedSchema:
+    """The columns whose bounds or levels were released."""
     from jaxdp._base.display import NOT_PRIVATE
     from jaxdp.ask.draft_schema import DraftQuery
     from jaxdp.ask.reading import Reading, Table
@@ -144,7 +152,7 @@ def _private(args: argparse.Namespace) -> dict[str, str]:
         options.note(f"{name}: {told}.")
     if found.mode == "simulation":
         options.note(NOT_PRIVATE)
-    return found.sections()
+    return found
 
 
 def _date(text: str, names: list[str]) -> tuple[str, str]:

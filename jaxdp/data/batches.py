@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from jaxdp._base.owner import OWNER
 from jaxdp.data import files
 
 ROWS = 1 << 17  # of a batch
@@ -25,33 +26,46 @@ TEXTS = (".csv", ".tsv", ".txt", ".csv.gz")
 class Batches:
     """A table by its batches. names: of its columns. count: () -> rows, None where only reading tells.
 
-    read: names -> iterator of pyarrow tables or pandas frames that have these columns.
+    read: names -> iterator of pyarrow tables or pandas frames that have these columns. private: whether the records
+    decide on the names, so that what is said of them is for the owner.
     """
 
     def __init__(
-        self, what: str, names: Sequence[str], count: Callable[[], int | None], read: Callable[..., Iterator[Any]]
+        self,
+        what: str,
+        names: Sequence[str],
+        count: Callable[[], int | None],
+        read: Callable[..., Iterator[Any]],
+        private: bool = False,
     ):
         self.what, self.names, self.count, self._read = what, list(names), count, read
+        self._mark = f" ({OWNER})" if private else ""
 
     def read(self, names: Sequence[str]) -> Iterator[Any]:
         """Yields tables with the named columns. Errors: ValueError for a column that is not there, or twice."""
         for name in names:
             matches = self.names.count(name)
             if not matches:
-                raise ValueError(f"column {name!r} is not in {self.what} ({len(self.names)} columns): check its name.")
+                told = f"column {name!r} is not in {self.what} ({len(self.names)} columns): check its name"
+                raise ValueError(f"{told}{self._mark}.")
             if matches > 1:
-                raise ValueError(f"{self.what} has {matches} columns named {name!r}: rename them.")
+                raise ValueError(f"{self.what} has {matches} columns named {name!r}: rename them{self._mark}.")
         yield from self._read(list(dict.fromkeys(names)))
 
 
 QUERY = "duckdb:"
-TEXT_IN_QUERY = re.compile(r"\.(csv|tsv|txt|json|jsonl|ndjson)\b|\b(read|sniff)_(csv|json|ndjson|text)", re.IGNORECASE)
-TYPES_IN_QUERY = re.compile(r"\ball_varchar\s*=\s*(true|1)|\b(types|dtypes|columns|column_types)\s*=", re.IGNORECASE)
+_OF_TEXTS = re.compile(r"(read|sniff|from)_(csv|json|ndjson|text|xlsx)|\.(csv|tsv|txt|json|jsonl|ndjson|xlsx)\b", re.I)
+_TYPES = re.compile(r"\ball_varchar\s*=\s*(true|1)|\b(types|dtypes|columns|column_types)\s*=", re.I)
 
 
 def is_query(source: Any) -> bool:
     """Whether a text is a query, "duckdb:select ..."."""
     return isinstance(source, str) and source.startswith(QUERY)
+
+
+def queries_texts(source: Any) -> bool:
+    """Whether a query names a text, in which one cell decides what DuckDB takes its columns for."""
+    return is_query(source) and bool(_OF_TEXTS.search(source))
 
 
 def called(source: Any) -> str:
@@ -194,7 +208,7 @@ def _of_query(text: str) -> Batches:
         statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise ValueError("a query must be one SELECT: it reads files, and changes none.")
-    if TEXT_IN_QUERY.search(query) and not TYPES_IN_QUERY.search(query):
+    if queries_texts(text) and not _TYPES.search(query):
         raise ValueError(
             "a query of text files must say the types of their columns, since DuckDB chooses them by what the records "
             "hold, and one record would change how all are read: write read_csv('FILE', all_varchar = true) or "
@@ -211,7 +225,7 @@ def _of_query(text: str) -> Batches:
         with _answered("failed"):
             yield from found.read(names)
 
-    return Batches("the query", found.names, count, read)
+    return Batches("the query", found.names, count, read, queries_texts(text))
 
 
 @contextlib.contextmanager
@@ -225,7 +239,7 @@ def _answered(what: str) -> Iterator[None]:
     except Exception as error:
         kind = type(error).__name__
     if kind:
-        raise ValueError(f"the query {what} ({kind}): run it in DuckDB, which says why, and correct it.")
+        raise ValueError(f"the query {what} ({kind}): run it in DuckDB, which says why, and correct it ({OWNER}).")
 
 
 def _of_batches(what: str, make: Callable[[], Any]) -> Batches:

@@ -58,6 +58,7 @@ class ColumnRule:
     levels that the schema does not list.
     drafted: nobody has described it yet, and its bounds or levels are being looked for: what is said of it names no
     schema. vocabulary: numbers the texts of such a column of levels (`jaxdp.data.vocabulary`).
+    simulated: its bounds or levels were found in the records with a seed, and are not private.
     """
 
     name: str
@@ -85,6 +86,7 @@ class ColumnRule:
     hashed: bool = False
     pools: bool = False
     drafted: bool = False
+    simulated: bool = False
     vocabulary: Any = None
 
     @property

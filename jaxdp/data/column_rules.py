@@ -21,6 +21,7 @@ NUMBER_KEYS = ("decimal", "thousands", "percent")
 COLUMN_KEYS = ("kind", "bounds", "scale", "step", "levels", "missing", "other", *NUMBER_KEYS, "date", "boolean")
 GIVEN_KEYS = ("cycles", "heaps", "labels")  # of a continuous column that is conditioned on
 RELEASED = "released"  # what was paid for bounds or levels that were found privately, and how
+SIMULATED = "simulated"  # true in it where a seed found them: then they are not private
 STABILITY = "stability-histogram"  # how levels were: `other` then collects those that were not
 SCALES = ("linear", "log")
 MIDDLE = "middle"
@@ -44,8 +45,11 @@ def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) 
         todo = "; fill in every TODO, and delete columns that you do not ask about" if kind == "TODO" else ""
         raise ValueError(f"{where}: kind must be one of {', '.join((*KINDS, SURVIVAL))}, got {printed(kind)}{todo}.")
     if kind == CONTINUOUS:
-        return _continuous_rule(name, entry, notation_of(where, entry, shared or {}))
-    return _level_rule(name, kind, entry, shared or {})
+        rule = _continuous_rule(name, entry, notation_of(where, entry, shared or {}))
+    else:
+        rule = _level_rule(name, kind, entry, shared or {})
+    released = entry.get(RELEASED)
+    return dataclasses.replace(rule, simulated=isinstance(released, Mapping) and bool(released.get(SIMULATED)))
 
 
 def outcome(name: str, entry: Mapping, rules: Mapping[str, ColumnRule]) -> tuple[str, str]:

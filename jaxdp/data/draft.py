@@ -58,18 +58,20 @@ def draft(
     every: Mapping[str, Any] | None = None,
     known: Mapping[str, str] | None = None,
     unit: str = "",
+    mark: str = "",
 ) -> str:
     """The TOML text. Errors: OSError; ValueError for a first line that does not look like names.
 
     every: keys that are publicly true of every column, such as {"kind": "binary", "levels": [0, 1]} of coded answers.
     known: name -> TOML of columns that are described already; the others are comments then.
-    unit: column that says whose a row is.
+    unit: column that says whose a row is. mark: comment that comes first.
     """
     name, names, kinds, delimiter = _columns(path)
     unnamed = _is_unnamed(names)
     names = names[1:] if unnamed else names
     _require_names(name, names)
     top = [
+        *([mark] if mark else []),
         f"# What is public about the columns of {os.path.basename(name)}. Fill in every TODO from public knowledge,",
         "# never from the records; delete columns that you do not ask about. docs/schema.md explains every key.",
     ]

@@ -12,6 +12,8 @@ import importlib.util
 import io
 import os
 import shlex
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -19,6 +21,7 @@ from jaxdp._base.printed import path_of
 
 PARQUET, ARROW, EXCEL = (".parquet", ".pq"), (".arrow", ".feather", ".ipc"), (".xlsx", ".xlsm")
 GZIP = ".gz"
+EMPTY = "empty"  # a line or row without any value
 
 
 def is_typed(path: str | os.PathLike) -> bool:
@@ -73,7 +76,7 @@ def names_of(path: str | os.PathLike) -> list[str]:
     """Names of the columns of a typed table; no record is read."""
     name = os.fspath(path)
     if name.lower().endswith(EXCEL):
-        return _excel_header(next(_excel_rows(name), ()))
+        return _excel_header(next(iter(_excel_rows(name, 1)), ()))
     return list(_arrow_schema(name).names)
 
 
@@ -85,11 +88,16 @@ def kinds_of(path: str | os.PathLike) -> dict[str, str]:
     return {field.name: str(field.type) for field in _arrow_schema(name)}
 
 
-def typed(path: str | os.PathLike, names: Sequence[str]) -> Any:
-    """The named columns of a typed table, as far as it has them: a pyarrow table, or a dict of lists of cells."""
+def typed(
+    path: str | os.PathLike, names: Sequence[str], strict: bool = False, faults: Counter[str] | None = None
+) -> Any:
+    """The named columns of a typed table, as far as it has them: a pyarrow table, or a dict of lists of cells.
+
+    strict, faults: of rows of Excel without any cell, as in `readers.pieces`.
+    """
     name = os.fspath(path)
     if name.lower().endswith(EXCEL):
-        return _excel(name, names)
+        return _excel(name, names, strict, faults)
     with readable(name):
         if name.lower().endswith(PARQUET):
             parquet = library("pyarrow.parquet", name)
@@ -109,11 +117,16 @@ def _arrow_schema(name: str) -> Any:
             return ipc.open_file(file).schema
 
 
-def _excel(name: str, names: Sequence[str]) -> dict[str, list]:
-    """The first table of the workbook: its first row names the columns; a row without any cell is no record."""
-    rows = _excel_rows(name)
-    header = _excel_header(next(rows, ()))
-    records = [row for row in rows if any(cell is not None for cell in row)]
+def _excel(name: str, names: Sequence[str], strict: bool, faults: Counter[str] | None) -> dict[str, list]:
+    """The first table of the workbook: its first row names the columns.
+
+    A row without any value is a record if strict; otherwise it is none, and `faults` counts it.
+    """
+    top, *rows = _excel_rows(name) or [()]
+    header = _excel_header(top)
+    records = rows if strict else [row for row in rows if any(cell is not None for cell in row)]
+    if faults is not None:
+        faults[EMPTY] += len(rows) - len(records)
     found: dict[str, list] = {}
     for place, column in enumerate(header):
         if column in found:
@@ -123,11 +136,13 @@ def _excel(name: str, names: Sequence[str]) -> dict[str, list]:
     return found
 
 
-def _excel_rows(name: str) -> Iterator[Sequence[Any]]:
+def _excel_rows(name: str, most: int | None = None) -> list[Sequence[Any]]:
+    """The rows of the first table, at most so many. The library's warnings quote cells."""
     openpyxl = library("openpyxl", name)
-    with readable(name):
+    with readable(name), warnings.catch_warnings(action="ignore"):
         book = openpyxl.load_workbook(name, read_only=True, data_only=True)
-        yield from book.worksheets[0].iter_rows(values_only=True)
+        with contextlib.closing(book):
+            return list(book.worksheets[0].iter_rows(max_row=most, values_only=True))
 
 
 def _excel_header(row: Sequence[Any]) -> list[str]:

@@ -25,7 +25,7 @@ PIECE_LINES = 65_536
 _BLOCK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 EMPTY, TOO_LONG, NOT_UTF8, BAD_QUOTES, WIDTH = (
-    "empty",
+    files.EMPTY,
     "too long",
     "not UTF-8",
     "badly quoted",

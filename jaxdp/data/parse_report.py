@@ -83,7 +83,7 @@ def _step(values: np.ndarray) -> float:
 class ColumnReport:
     """Counts of one column. cells: all. missing: empty or marked. The rest that is not `plain` is doubtful.
 
-    values: how many records have each, of the first `numbers` of them. times: dates with a time of day.
+    values: how many records have each, of the first `numbers` within the bounds. times: dates with a time of day.
     """
 
     rule: ColumnRule
@@ -163,7 +163,7 @@ class ColumnReport:
         counts[np.argmax(counts)] = 0.0
         step, width = _step(values), values[-1] - values[0]
         found, most = 0.0, 0.0
-        for power in range(math.floor(math.log10(step)), math.ceil(math.log10(width)) + 1):
+        for power in range(math.floor(math.log10(step)), math.floor(math.log10(width)) + 1):
             for size in (10.0**power, 5.0 * 10.0**power):
                 if size < 4.9 * step or width / size < MIN_PILES:
                     continue
@@ -315,12 +315,12 @@ class ColumnReport:
         self.unreadable += len(unreadable)
         self._guess(unreadable)
         if self.rule.is_continuous:
-            if len(self.values) <= MAX_VALUES:
-                self._count_values(numbers[finite])
             if self.rule.is_date:
                 self.times += int(np.sum(numbers[finite] != np.floor(numbers[finite])))
             outside = finite & ((numbers < self.rule.lower) | (numbers > self.rule.upper))
             self.outside += int(np.sum(outside))
+            if len(self.values) <= MAX_VALUES:
+                self._count_values(numbers[finite & ~outside])
             self._count_bins(numbers[finite & ~outside])
         else:
             self.unknown += int(np.sum(finite & ~np.isin(numbers, self.rule.levels)))

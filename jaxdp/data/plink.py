@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain
 from jaxdp.data.identifiers import Watch
+from jaxdp.data.readers import FormError
 from jaxdp.data.texts import as_number
 
 MAGIC = b"\x6c\x1b\x01"  # a .bed file, variant by variant
@@ -90,7 +91,8 @@ def read_persons(
     """Columns of a table with a header FID IID ..., in the order of `persons`; texts, "NA" for who is not in it.
 
     watch: gets the columns beside FID and IID, named or not.
-    Errors: ValueError for a missing header or column, and for a person with two rows.
+    Errors: ValueError for a missing header or column, and for a person with two rows; `FormError` for rows of another
+    length than the header.
     """
     header, *rows = _fields(path) or [[]]
     if [name.lstrip("#").upper() for name in header[:2]] != ["FID", "IID"]:
@@ -99,7 +101,7 @@ def read_persons(
     if absent:
         raise ValueError(f"{path} has no column {absent[0]!r}; it has {', '.join(header[2:])}.")
     if any(len(row) != len(header) for row in rows):
-        raise ValueError(f"{path} has rows that are longer or shorter than its header.")
+        raise FormError(f"{path} has rows that are longer or shorter than its header")
     _require_one_row_each(path, rows)
     if watch is not None:
         watch.look(dict(zip(header[2:], zip(*(row[2:] for row in rows), strict=True), strict=True)))
@@ -145,7 +147,8 @@ def scaled(texts: Sequence[str], bounds: tuple[float, float]) -> np.ndarray:
     """Numbers on [-1, 1] by bounds, clipped; NaN for what is no number."""
     low, high = bounds
     values = np.array([as_number(text) for text in texts])
-    return np.clip(2.0 * (values - low) / (high - low) - 1.0, -1.0, 1.0)
+    with np.errstate(over="ignore"):  # far beyond the bounds is beyond them
+        return np.clip(2.0 * (values - low) / (high - low) - 1.0, -1.0, 1.0)
 
 
 def _fields(path) -> list[list[str]]:

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp._base.owner import OWNER
 from jaxdp._base.untraced import is_traced
 from jaxdp.data import arrow_csv, batches, files, header, lines
 from jaxdp.data.texts import TextColumn, WholeColumn
 
 PIECE_ROWS = 65_536
-OWNER = "for the owner of the file, not for release"
 NOT_ONE = "column {!r} has cells that are lists or bytes: give one number or text a cell."
 
 
@@ -71,7 +71,7 @@ def pieces(
         yield from _of_several(several, names, also, delimiter, strict, records, faults)
         return
     if isinstance(source, str | os.PathLike) and files.is_typed(source):
-        source = files.typed(source, [*names, *also])
+        source = files.typed(source, [*names, *also], strict, faults)
     if not isinstance(source, str | os.PathLike):
         columns = _frame_columns(source, names, strict) if names else {}
         yield _of_length(columns | _readable(source, also, columns, _values), strict, records)

@@ -25,7 +25,7 @@ import errno
 import json
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -325,6 +325,16 @@ class Schema:
                     f"column {name!r} has hashed levels and cannot be conditioned on: records of different levels "
                     "would be compared as if they were alike. Write its levels from public knowledge, or find them "
                     "with a delta (jaxdp schema draft --private --levels-of)."
+                )
+
+    def require_released(self, names: Iterable[str]) -> None:
+        """Raises ValueError for a column whose bounds or levels were found by a simulation, which nobody paid for."""
+        for name in names:
+            if name in self.rules and self.rules[name].simulated:
+                raise ValueError(
+                    f"what the schema says of column {name!r} was found in the records with a seed and is NOT PRIVATE, "
+                    "so no release takes it: draft it again without --seed (in Python without key), or write what is "
+                    "public knowledge."
                 )
 
     def _refuse(self, names: Sequence[str], place: int, outcomes: Mapping[str, Any] | tuple[()] = ()) -> NoReturn:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp._base.display import Compact, Readable, listed, printable, titled
+from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, listed, printable, titled
 from jaxdp._base.printed import printed
 from jaxdp.core import Cost, Relation
 
@@ -168,7 +168,8 @@ class Graph(Readable):
         lines = [f"  {quote(name)};" for name in self.names]
         lines += [f"  {quote(a)} -> {quote(b)};" for a, b in self.directed]
         lines += [f"  {quote(a)} -> {quote(b)} [dir=none];" for a, b in self.undirected]
-        return "\n".join(["digraph {", *lines, "}", ""])
+        mark = [f"// {NOT_PRIVATE}"] if self.mode == "simulation" else []
+        return "\n".join([*mark, "digraph {", *lines, "}", ""])
 
 
 def graph_from_arcs(names: Sequence[str], arcs: np.ndarray, **public) -> Graph:

@@ -271,6 +271,27 @@ def test_from_a_file_with_a_header_to_an_answer(tmp_path, csv_file, capsys):
     assert len(jaxdp.Ledger.open(ledger).rows()) == 2
 
 
+def test_a_seeded_draft_is_marked_and_no_release_takes_it(tmp_path, csv_file, capsys):
+    schema, ledger = tmp_path / "s.toml", jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    words = ["--private", "--columns", "income,age", "--epsilon", "2", "--seed", "1", "--out", str(schema)]
+    assert main(["schema", "draft", str(csv_file), *words]) == 0
+    capsys.readouterr()
+    found = drafted(["income", "age"])
+    assert all(text.startswith("# NOT PRIVATE: simulation.") for text in (schema.read_text(), found.text, repr(found)))
+    assert "simulated = true" in found.text
+    asked = {"x": "income", "y": "age", "epsilon": 1.0}
+    for known in (schema, found.schema):
+        with pytest.raises(ValueError, match=r"column 'income' was found in the records with a seed"):
+            jaxdp.test(csv_file, schema=known, ledger=ledger, **asked)
+    with pytest.raises(ValueError, match="with a seed"):
+        jaxdp.discover(csv_file, schema=schema, epsilon=1.0, ledger=ledger)
+    assert not ledger.rows()
+    assert jaxdp.test(csv_file, schema=schema, key=jax.random.key(1), **asked).mode == "simulation"
+    released = jaxdp.draft_schema(table(), columns=["age"], epsilon=1.0)
+    assert not released.mark
+    assert "simulated" not in released.columns["age"]["released"]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -53,3 +53,12 @@ def test_an_answer_that_rests_on_straight_lines_says_so(tmp_path, capsys):
     assert "  flagged    Take care: " in capsys.readouterr().out
     found = any(one["p_value"] <= 0.05 for one in content["variants"])
     assert ("unless" in content["answer"]) == found
+
+
+def test_a_ragged_row_is_for_the_owner_alone(tmp_path, capsys):
+    command, table = files(tmp_path), tmp_path / "study.cov"
+    rows = table.read_text().splitlines()
+    rows[5] = rows[5].rpartition(" ")[0]
+    table.write_text("\n".join(rows) + "\n")
+    assert main([*command, "--epsilon", "1", "--seed", "1"]) == 2
+    assert "shorter than its header (for the owner of the file, not for release)." in capsys.readouterr().err

@@ -268,3 +268,27 @@ def test_the_way_out_of_another_notation_is_a_key_of_the_schema(tmp_path, capsys
         column = {"kind": "binary", "boolean": True}
     (tmp_path / "s.json").write_text(json.dumps({"columns": {"a": column}}))
     assert main(command) == 0
+
+
+@pytest.mark.filterwarnings("error:Cell")
+def test_a_row_of_excel_without_a_value_is_a_record_if_strict_and_told_otherwise(tmp_path, capfd):
+    """Cells that are no dates are quoted by no warning."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book, rows = openpyxl.Workbook(), 60
+    book.active.append(["x", "y"])
+    for place in range(rows):
+        book.active.append([None, None] if place == 20 else [place % 7, place % 5])
+    book.active["A7"] = 98765432109
+    book.active["A7"].number_format = "yyyy-mm-dd"
+    path = tmp_path / "d.xlsx"
+    book.save(path)
+    schema = {"columns": {name: {"kind": "continuous", "bounds": [0, 7]} for name in "xy"}}
+
+    def size(**how):
+        asked = {"x": "x", "y": "y", "schema": schema, "epsilon": 1.0, "key": jax.random.key(0)}
+        return jaxdp.test(path, **asked, **how).to_dict()["n"]
+
+    assert size(strict=True) == size(strict=True, records=rows) == rows
+    assert capfd.readouterr().err == ""
+    assert size() == rows - 1
+    assert "1 empty lines were passed over (for the owner" in capfd.readouterr().err

@@ -546,3 +546,33 @@ def test_sums_of_a_cluster_are_exact_when_a_worker_dies(folder, small_memory):
         found = stream.total(slow, query.merge)
         assert pids[0] not in client.run(os.getpid).values()
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "text", ["select * from '{}'", "select * from read_csv('{}')", "select * from READ_CSV_AUTO('{}', header = true)"]
+)
+def test_a_query_on_texts_is_refused_if_strict_and_what_is_wrong_with_it_is_for_the_owner(tmp_path, text):
+    """One cell decides what DuckDB takes a column for, or that the first line is no header."""
+    pytest.importorskip("duckdb")
+    lines = ["x,y,z", *(f"{place % 7},1,3" for place in range(60_000))]
+    lines[50_001] = "SECRET-4711,1,3"
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines) + "\n")
+    query = f"duckdb:{text.format(path)}"
+    how = {"x": "x", "y": "y", "bounds": {"x": [0, 7], "y": [0, 2]}, "epsilon": 1.0}
+    with pytest.raises(ValueError, match="strict reading takes no query on texts"):
+        jaxdp.test(query, **how, strict=True, records=60_000)
+    with pytest.raises(ValueError, match=r"the query failed .* \(for the owner of the file") as error:
+        jaxdp.test(query, **how)
+    assert "SECRET" not in str(error.value)
+    with pytest.raises(ValueError, match=r"column 'w' is not in the query .* \(for the owner of the file"):
+        list(batches.of(query).read(["w"]))
+
+
+def test_a_query_on_typed_files_may_be_strict(folder):
+    pytest.importorskip("duckdb")
+    query = f"duckdb:select b, g from '{folder}/*/*.parquet'"
+    asked = jaxdp.test(query, x="b", y="g", schema=SPEC, epsilon=1.0, strict=True, key=jax.random.key(1))
+    assert asked.to_dict()["n"] == 4000
+    with pytest.raises(ValueError, match=r"column 'w' is not in the query \(2 columns\): check its name\.$"):
+        list(batches.of(query).read(["w"]))

@@ -183,3 +183,40 @@ def test_units_are_the_first_complete_rows():
     data = schema.read(frame, x="x", y="y", given="z", codes=True)
     assert data.x.shape == (300,)
     assert data.z[0, 0] == frame.loc[1, "z"]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("bounds", [[-5, 5], [-8e307, 8e307]])
+def test_the_largest_floats_are_values_beyond_the_bounds(bounds):
+    """They are clipped; what is counted of the other values says what it said without them."""
+    rng = np.random.default_rng(3)
+    heaped = np.where(rng.uniform(size=2000) < 0.4, rng.integers(-4, 5, 2000), rng.uniform(-5.0, 5.0, 2000))
+    schema = Schema.from_dict({"columns": {"z": {"kind": "continuous", "bounds": bounds}}})
+    told = []
+    for values in (heaped, np.r_[heaped, np.finfo(float).max], np.r_[heaped, np.finfo(float).max, -1e308]):
+        report = ParseReport()
+        report.add_piece(schema.rules, {"z": values})
+        column = report.columns["z"]
+        assert column.outside == len(values) - len(heaped)
+        told.append((column.rounded, column.piles, column.tied, column.counts_on, column.unstepped))
+    assert told[0][0] == (1.0, pytest.approx(700, abs=30))
+    assert told[1] == told[2] == told[0]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_bounds_as_wide_as_floats_allow_are_looked_through():
+    schema = Schema.from_dict({"columns": {"z": {"kind": "continuous", "bounds": [-8e307, 8e307]}}})
+    report = ParseReport()
+    report.add_piece(schema.rules, {"z": np.linspace(-8e307, 8e307, 200)})
+    assert not report.unsaid(["z"], ["z"])
+    assert not report.tied(["z"])
+
+
+def test_cells_of_a_table_of_persons_are_said_to_be_of_rows():
+    person = np.r_[np.arange(600), np.zeros(200)]
+    frame = pd.DataFrame({"id": person, "x": np.arange(800.0) % 5, "y": np.arange(800.0) % 3})
+    frame.loc[600:, "x"] = np.nan
+    schema = {"unit": "id", "columns": {name: {"kind": "continuous", "bounds": [0, 5]} for name in ("x", "y")}}
+    told = r"200 of 800 cells .* \(cells are those of rows, of which one id may have many\)"
+    with pytest.raises(ValueError, match=told):
+        jaxdp.test(frame, schema=schema, x="x", y="y", epsilon=1.0, key=jax.random.key(0))

@@ -1,6 +1,7 @@
 """Cohorts of a PLINK fileset: who lacks a covariate counts as one without a phenotype, not as one in the middle."""
 
 import numpy as np
+import pytest
 
 from jaxdp.data import plink
 
@@ -11,3 +12,8 @@ def test_a_person_without_a_covariate_is_left_out():
     data = plink.cohort(genotypes, phenotype, {"age": ["20", "NA", "40"]}, {"age": (0.0, 80.0)}, None)
     np.testing.assert_array_equal(data.y, [1.0, np.nan, 1.0])
     np.testing.assert_array_equal(data.z[:, 0], [-0.5, np.nan, 0.0])
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_the_largest_floats_lie_beyond_the_bounds_as_others_do():
+    assert plink.scaled(["1e308", "-1e308", "100", "54"], (18.0, 90.0)).tolist() == [1.0, -1.0, 1.0, 0.0]

@@ -1,5 +1,6 @@
 """Searches: oracle exactness, metrics, orientation, budgets, F1 on the benchmark networks, bad input."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -151,6 +152,8 @@ def test_graph_exchange():
     assert graph.to_pcalg().tolist() == arcs.T.astype(int).tolist()
     assert graph.to_tigramite().tolist() == [["", "-->", ""], ["<--", "", "o-o"], ["", "o-o", ""]]
     assert '"a" -> "b"' in graph.to_dot()
+    assert graph.to_dot().startswith("// NOT PRIVATE: simulation\ndigraph {")
+    assert dataclasses.replace(graph, mode="release").to_dot().startswith("digraph {")
     for content in (
         {},
         {"names": ["a", "a"]},

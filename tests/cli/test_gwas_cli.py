@@ -31,6 +31,14 @@ def test_best_variants_are_written_and_paid_once(tmp_path):
     assert main([*command, "--epsilon", "1", "--ledger", ledger, "--out", str(tmp_path / "p")]) == 3
 
 
+def test_every_variant_is_tested_where_that_is_asked(tmp_path):
+    """It was the best four: of three variants a refusal."""
+    out = tmp_path / "o"
+    assert main([*files(tmp_path), "--epsilon", "9", "--every", "--seed", "1", "--out", str(out)]) == 0
+    content = json.loads((out / "result.json").read_text())
+    assert len(content["variants"]) == content["num_variants"] == 3
+
+
 def test_mistakes_are_one_line(tmp_path, capsys):
     command = files(tmp_path)
     for wrong, said in (

@@ -156,7 +156,7 @@ def test_a_record_is_coded_alone(schema):
     reverse = rule.codes(np.array(cells[::-1], dtype=object))[::-1]
     np.testing.assert_array_equal(together, alone)
     np.testing.assert_array_equal(together, reverse)
-    np.testing.assert_array_equal(together, [1, 0, 2, 0, 1])
+    np.testing.assert_array_equal(together, [1, 0, 0, 0, 1])  # 1.0 is 1, as its column may be one of floats
 
 
 def test_number_levels_match_by_value():

@@ -113,27 +113,40 @@ class Orientation:
         """How many arrows there are, and how many of them to expect wrong or what their shares are not."""
         drawn = self.cpdag & ~self.cpdag.T
         edges = np.triu(self.cpdag | self.cpdag.T)
-        told = f"{drawn.sum()} of {edges.sum()} edges have an arrow."
+        number, total = int(drawn.sum()), int(edges.sum())
+        told = f"{number} of {total} edge{'s' * (total != 1)} {'has' if number == 1 else 'have'} an arrow."
         if self.rule.trust == 1.0:
             return (
                 f"{told} The share of an arrow among sampled orientations is not a calibrated probability: arrows are "
                 "wrong more often than it suggests (docs/discovery.md#arrows)."
             )
-        settled = drawn & (self.arrow_shares == 1.0)  # by knowledge: the trust is below 1
-        if not drawn.any():
+        settled = int((drawn & (self.arrow_shares == 1.0)).sum())  # by knowledge: the trust is below 1
+        if settled:
+            told += f" {_of_them(settled, number)} as the public knowledge says; such an edge may still be false."
+        if settled == number:
             return told
-        verb = "points" if settled.sum() == 1 else "point"
-        known = f" {verb} as the public knowledge says; such an edge may still be one that the truth does not have."
-        if settled.sum() == drawn.sum():
-            return f"{told} All of them{known}"
-        wrong = float((1.0 - self.arrow_shares[drawn]).sum())
-        which = "the others" if settled.any() else "these arrows"
+        wrong = _expected_wrong(1.0 - self.arrow_shares[drawn], number - settled, settled > 0)
         return (
-            f"{told} {f'{settled.sum()} of them{known} ' if settled.any() else ''}Expect about {wrong:.1f} of {which} "
-            "to be wrong, that is to point the other way, or to stand where the truth has an open edge or none; more "
-            "where edges are missing, as in dense graphs (docs/discovery.md#structural-models). Arrows that share a "
-            "column tend to be right or wrong together."
+            f"{told} {wrong}, that is to point the other way, or to stand where the truth has an open edge or none; "
+            "more where edges are missing, as in dense graphs (docs/discovery.md#structural-models). Arrows that share "
+            "a column tend to be right or wrong together."
         )
+
+
+def _of_them(some: int, number: int) -> str:
+    """Which of the arrows point, with the verb."""
+    if some == number:
+        return "It points" if number == 1 else "All of them point"
+    return f"{some} of them {'points' if some == 1 else 'point'}"
+
+
+def _expected_wrong(wrong: np.ndarray, number: int, others: bool) -> str:
+    """How many of so many arrows to expect wrong, and their share. others: there are arrows that are not among them."""
+    share = f"{100.0 * wrong.sum() / number:.0f}"
+    if number == 1:
+        return f"Of 100 arrows such as {'the other' if others else 'this'} one about {share} are expected to be wrong"
+    which = "the other" if others else "these"
+    return f"Of {which} {number} arrows about {wrong.sum():.1f} are expected to be wrong ({share} %)"
 
 
 def oriented(

@@ -329,3 +329,14 @@ def test_what_is_known_of_time_keeps_its_share():
     found = oriented(dag | dag.T, Contrasts([(0, 1, 2)], np.array([-5000.0]), 100.0, True, 100_000), against, HELD)
     assert found.arrow_shares[1, 0] == 1.0
     assert found.arrow_shares.max(where=~(against | against.T), initial=0.0) <= HELD.trust
+
+
+def test_what_follows_from_tiers_has_a_share_too():
+    """Along a chain whose first arrow is known: the others had shares of 0, and all were expected to be wrong."""
+    dag, against = np.zeros((4, 4), bool), np.zeros((4, 4), bool)
+    dag[0, 1] = dag[1, 2] = dag[2, 3] = against[1, 0] = True
+    contrasts = Contrasts(unshielded(dag | dag.T), np.array([5000.0, 5000.0]), 100.0, True, 100_000)
+    found = oriented(dag | dag.T, contrasts, against, HELD)
+    assert np.array_equal(found.cpdag, dag)
+    assert found.arrow_shares[dag] == pytest.approx([1.0, HELD.trust, HELD.trust], abs=0.02)
+    assert "Of the other 2 arrows about 0.3 are expected to be wrong (15 %)" in found.sentence

@@ -197,7 +197,7 @@ class _Chain:
 
     def __init__(self, skeleton, edges, contrasts: Evidence, against, generator, by_parents: bool = False):
         self._edges, self._generator = edges, generator
-        forbidden = np.zeros(skeleton.shape, bool) if against is None else against
+        self._forbidden = forbidden = np.zeros(skeleton.shape, bool) if against is None else against
         self._fixed = [bool(forbidden[i, j] or forbidden[j, i]) for i, j in edges]
         place = {pair: number for number, (i, j) in enumerate(edges) for pair in ((i, j), (j, i))}
         self._triples: list[list[tuple[int, int, float]]] = [[] for _ in edges]
@@ -224,12 +224,12 @@ class _Chain:
 
     def marks(self) -> list[int]:
         """Of each edge of the equivalence class: 1 along the pair's order, -1 against it, 0 open."""
-        arcs = compelled(_dag(len(self._children), self._edges, self.heads))
-        found = []
-        for number, (i, j) in enumerate(self._edges):
-            points = self._fixed[number] or (self._tail(number), self.heads[number]) in arcs
-            found.append((1 if self.heads[number] == j else -1) if points and i != j else 0)
-        return found
+        dag = _dag(len(self._children), self._edges, self.heads)
+        if any(self._fixed):  # what follows from knowledge is no longer open
+            arcs = orient_colliders(dag | dag.T, colliders_of(dag), self._forbidden)
+            return [int(arcs[i, j]) - int(arcs[j, i]) for i, j in self._edges]
+        arrows = compelled(dag)
+        return [int((i, j) in arrows) - int((j, i) in arrows) for i, j in self._edges]
 
     def _tail(self, number: int) -> int:
         i, j = self._edges[number]

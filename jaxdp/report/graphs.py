@@ -15,6 +15,7 @@ from jaxdp.report.layered import layout
 CHARACTER, PADDING = 0.086, 0.16  # width of a letter and of a box's rim, in inches
 ROW = 0.9  # inches between layers
 HALF_BOX = 0.13
+HEAD = 0.1  # the piece of a line that bears its head
 LEGEND_ROOM = 0.8
 MIN_SIZE, MAX_SIZE = (5.2, 3.2), (40.0, 40.0)
 WIDTHS = (0.9, 3.2)  # points, of edges with the q-values of `Q_ENDS`
@@ -67,12 +68,12 @@ def picture(names, arcs, *, truth=None, q_values=None, required=None, settled=No
     return figure, axes
 
 
-STYLES: dict[str, tuple[str, Any, str]] = {
-    "found": (figures.BLUE, "-", "found"),
-    "true": (figures.BLUE, "-", "found, in the true graph"),
-    "false": (figures.RED, "--", "found, not in the true graph"),
-    "turned": (figures.ORANGE, "-.", "found, direction wrong"),
-    "missed": (figures.GREY, ":", "in the true graph, not found"),
+STYLES: dict[str, tuple[str, tuple[float, ...], str]] = {  # colour, dashes and gaps in points, meaning
+    "found": (figures.BLUE, (), "found"),
+    "true": (figures.BLUE, (), "found, in the true graph"),
+    "false": (figures.RED, (5.0, 2.5), "found, not in the true graph"),
+    "turned": (figures.ORANGE, (7.0, 2.5, 1.0, 2.5), "found, direction wrong"),
+    "missed": (figures.GREY, (0.5, 2.0), "in the true graph, not found"),
 }
 REQUIRED: dict[str, Any] = {"marker": "o", "markersize": 6, "markerfacecolor": "white", "linestyle": "", "zorder": 2}
 
@@ -85,6 +86,12 @@ def _kind(i: int, j: int, arcs: np.ndarray, truth: np.ndarray | None) -> str:
     if not any(found) or not any(true):
         return "false" if any(found) else "missed"
     return "turned" if found not in (true, (True, True)) else "true"
+
+
+def _dashes(kind: str, width: float) -> Any:
+    """The line style of an edge: as long on wide lines as on narrow ones, but for the round ends of dashes."""
+    lengths = STYLES[kind][1]
+    return (0, tuple(length / width + place % 2 for place, length in enumerate(lengths))) if lengths else "-"
 
 
 def _width(q_value: float) -> float:
@@ -150,6 +157,14 @@ def _edge(axes, points: list[np.ndarray], heads: tuple[bool, bool], kind: str, w
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path as Curve
 
+    style: dict[str, Any] = {"lw": width, "color": STYLES[kind][0]}
+    points = list(points)
+    for end, inner in ((0, 1), (-1, -2)):
+        if heads[end]:  # on a piece of its own, for the rim of a head would be dashed as the line is
+            tip, way = points[end], points[inner] - points[end]
+            points[end] = tip + HEAD * way / np.hypot(*way)
+            piece = Curve([points[end], tip])
+            axes.add_patch(FancyArrowPatch(path=piece, arrowstyle="-|>", mutation_scale=12, **style))
     codes = [Curve.MOVETO]
     vertices = [points[0]]
     for before, point, after in zip(points, points[1:], [*points[2:], None], strict=False):
@@ -159,11 +174,8 @@ def _edge(axes, points: list[np.ndarray], heads: tuple[bool, bool], kind: str, w
         else:  # rounded at the bend
             vertices += [point + 0.35 * (before - point), point, point + 0.35 * (after - point)]
             codes += [Curve.LINETO, Curve.CURVE3, Curve.CURVE3]
-    color, line, _ = STYLES[kind]
-    style = ("<|-" if heads[0] else "-") if not heads[1] else "-|>"
-    patch = FancyArrowPatch(path=Curve(vertices, codes), arrowstyle=style, mutation_scale=12, lw=width)
-    patch.set(color=color, linestyle=line, zorder=1)
-    axes.add_patch(patch)
+    line = Curve(vertices, codes)
+    axes.add_patch(FancyArrowPatch(path=line, arrowstyle="-", linestyle=_dashes(kind, width), **style))
 
 
 def _rim(start: np.ndarray, toward: np.ndarray, width: float) -> np.ndarray:
@@ -178,8 +190,11 @@ def _legend(axes, marks: set[str], arcs: np.ndarray, settled: np.ndarray) -> Non
     """What the lines mean; only what the picture shows."""
     from matplotlib.lines import Line2D
 
-    entries = [STYLES[kind] for kind in STYLES if kind in marks]
-    handles = [Line2D([], [], color=color, linestyle=line, lw=1.5, label=text) for color, line, text in entries]
+    handles = [
+        Line2D([], [], color=color, linestyle=_dashes(kind, PLAIN), lw=PLAIN, label=text, dash_capstyle="round")
+        for kind, (color, _, text) in STYLES.items()
+        if kind in marks
+    ]
     if "required" in marks:
         handles.append(Line2D([], [], **REQUIRED, color=figures.BLUE, label="required, not tested"))
     directed, notes = arcs & ~arcs.T, []

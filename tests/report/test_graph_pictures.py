@@ -81,10 +81,12 @@ def legend(names, arcs, **options):
 
 
 def styles(axes):
-    """Colour and width of each line."""
+    """Colour and width of each line; heads are patches of their own."""
     from matplotlib import colors
+    from matplotlib.patches import ArrowStyle
 
-    return [(colors.to_hex(patch.get_edgecolor()), round(patch.get_linewidth(), 2)) for patch in axes.patches]
+    lines = [patch for patch in axes.patches if isinstance(patch.get_arrowstyle(), ArrowStyle.Curve)]
+    return [(colors.to_hex(patch.get_edgecolor()), round(patch.get_linewidth(), 2)) for patch in lines]
 
 
 def test_wider_lines_have_smaller_q_values():
@@ -133,6 +135,13 @@ def test_a_wrong_direction_has_its_own_look():
     assert sorted(drawn) == sorted([figures.BLUE, figures.ORANGE, figures.ORANGE, figures.BLUE])
     texts = [text.get_text() for text in axes.get_legend().get_texts()]
     assert texts[:2] == ["found, in the true graph", "found, direction wrong"]
+
+
+def test_dashes_are_as_long_on_wide_lines():
+    """They grew with the width, so that a short wide edge looked solid."""
+    for width in (0.9, 3.2):
+        _, lengths = graphs._dashes("turned", width)
+        assert sum(lengths) * width == pytest.approx(13.0 + 2 * width)
 
 
 @pytest.mark.parametrize("compared", [False, True])

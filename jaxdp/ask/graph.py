@@ -80,10 +80,10 @@ class GraphAnswer(TableAnswer):
     def content(self) -> dict[str, Any]:  # type: ignore[override]
         """What result.json holds."""
         graph, truth = self.graph, self.truth
-        arcs = [f"{a} -> {b}" for a, b in graph.directed] + [f"{a} -- {b}" for a, b in graph.undirected]
+        edges = graph.in_words()
         content = {
             "title": f"Causal graph of {len(graph.names)} columns",
-            "answer": ", ".join(arcs) if arcs else "no edge found",
+            "answer": ", ".join(edges) if edges else "no edge found",
             "method": graph.method,
             "epsilon": float(graph.cost.epsilon),
             "delta": float(graph.cost.delta),
@@ -117,15 +117,12 @@ class GraphAnswer(TableAnswer):
         """The graph; where it is compared, with what the truth has more and less."""
         from jaxdp.report.graphs import draw_graph
 
-        graph, truth, found = self.graph, self.truth, self.graph.q_values
-        arcs = None
+        graph, truth, arcs = self.graph, self.truth, None
         if truth is not None:
             order = [truth.names.index(name) for name in graph.names]
             arcs = truth.cpdag[np.ix_(order, order)]
-        # shown by width: 0 where an edge has no number of its own; None where no edge has one
-        q_values = None if np.isnan(found).all() else np.nan_to_num(found, nan=0.0)
-        how: dict[str, Any] = {"title": self.content["title"], "simulation": graph.mode == "simulation"}
-        draw_graph(path, graph.names, graph.cpdag, truth=arcs, q_values=q_values, **how)
+            arcs &= ~(graph.known.against_time() & arcs.T)  # its open edges between tiers point forward
+        draw_graph(path, graph.names, graph.cpdag, truth=arcs, **graph.drawn_with())
 
 
 def _of_interventions(graph: Graph, truth: Graph) -> dict[str, Any]:
@@ -145,24 +142,33 @@ def _edges(graph: Graph) -> tuple[list[str], list[list[Any]]]:
     q_value: where the search has one, the share of edges expected to join independent columns, were this the weakest.
     share_a_to_b, share_b_to_a: of edges, how often the two arrows were sampled (`Graph.arrow_shares`); an edge without
     a direction has the rest. A search on one noisy table answers by post-processing: its queries cost nothing
-    on top of the table.
+    on top of the table. public_knowledge: what of the edge was known beforehand. A required edge has a row without an
+    answer.
     """
     rows = []
     for item in graph.decisions:
-        edge, given = bool(graph.skeleton[item.i, item.j]), " ".join(graph.names[k] for k in item.given)
-        numbers = (item.value, item.q_value, *_arrow_shares(graph, item.i, item.j))
-        shown = [None if number is None else float(f"{number:.6g}") for number in numbers]
-        shown.insert(1, None if item.epsilon is None else float(amounts.spent(item.epsilon)))
-        rows.append([graph.names[item.i], graph.names[item.j], given, edge, item.independent, *shown])
+        epsilon = None if item.epsilon is None else float(amounts.spent(item.epsilon))
+        asked = [" ".join(graph.names[k] for k in item.given), bool(graph.skeleton[item.i, item.j]), item.independent]
+        rows.append(_row(graph, item.i, item.j, [*asked, _short(item.value), epsilon, _short(item.q_value)]))
+    for i, j in np.argwhere(np.triu(graph.known.required)).tolist():
+        rows.append(_row(graph, i, j, ["", True, None, None, None, None]))
     arrows = ["share_a_to_b", "share_b_to_a"]
     header = ["a", "b", "given", "edge", "independent", "released_value", "epsilon", "q_value", *arrows]
-    return header, rows
+    return [*header, "public_knowledge"], rows
 
 
-def _arrow_shares(graph: Graph, i: int, j: int) -> tuple[float | None, float | None]:
-    if graph.arrow_shares is None or not graph.skeleton[i, j]:
-        return None, None
-    return float(graph.arrow_shares[i, j]), float(graph.arrow_shares[j, i])
+def _row(graph: Graph, i: int, j: int, answer: list[Any]) -> list[Any]:
+    """The names of a pair, the answer about it, the shares of its arrows, and what was known of it."""
+    arrows: list[float | None] = [None, None]
+    if graph.arrow_shares is not None and graph.skeleton[i, j]:
+        arrows = [_short(graph.arrow_shares[i, j]), _short(graph.arrow_shares[j, i])]
+    settled = graph.settled[i, j] or graph.settled[j, i]
+    known = ["required"] * bool(graph.known.required[i, j]) + ["direction"] * bool(settled)
+    return [graph.names[i], graph.names[j], *answer, *arrows, ", ".join(known)]
+
+
+def _short(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.6g}")
 
 
 def _write_text(path: Path, text: str) -> None:

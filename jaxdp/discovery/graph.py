@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, listed, printable, titled
 from jaxdp._base.printed import printed
 from jaxdp.core import Cost, Relation
+from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
 
 
 def number(value: Any) -> float:
@@ -60,6 +62,7 @@ class Graph(Readable):
     sampled from a model of the released numbers, less what was wrong of it on random models of continuous and mixed
     columns, or of few coded ones; of `max_min_pc` the bare share, which is no calibrated probability
     (docs/discovery.md#arrows).
+    knowledge: what was known beforehand, to which the search kept.
     """
 
     names: tuple[str, ...]
@@ -75,6 +78,17 @@ class Graph(Readable):
     note: str = ""
     arrow_shares: np.ndarray | None = None
     cautions: tuple[str, ...] = ()
+    knowledge: Knowledge | None = None
+
+    @functools.cached_property
+    def known(self) -> Known:
+        """The knowledge by column number."""
+        return known(self.knowledge, self.names)
+
+    @functools.cached_property
+    def settled(self) -> np.ndarray:
+        """Bool (d, d): the arrows between two tiers, which point as the public knowledge says."""
+        return self.cpdag & ~self.cpdag.T & self.known.against_time().T
 
     @property
     def edges(self) -> list[tuple[str, str]]:
@@ -100,12 +114,21 @@ class Graph(Readable):
                 found[item.i, item.j] = found[item.j, item.i] = item.q_value
         return found
 
+    def in_words(self, spelled: Callable[[str], str] = str) -> list[str]:
+        """Arrows, then undirected edges; those that were required say so. spelled: how a name is written."""
+        required = {frozenset(pair) for pair in self.knowledge.required} if self.knowledge else set()
+        marks = [(self.directed, "->"), (self.undirected, "--")]
+        return [
+            f"{spelled(a)} {mark} {spelled(b)}{' (required)' * (frozenset((a, b)) in required)}"
+            for pairs, mark in marks
+            for a, b in pairs
+        ]
+
     def _display(self) -> tuple[str, dict[str, Any]]:
-        arcs = [f"{printable(a)} -> {printable(b)}" for a, b in self.directed]
-        lines = [f"{printable(a)} -- {printable(b)}" for a, b in self.undirected]
+        edges = self.in_words(printable)
         values = {
             "nodes": f"{len(self.names)}: {listed(map(printable, self.names))}",
-            "edges": f"{len(arcs) + len(lines)}: {listed([*arcs, *lines])}" if arcs or lines else "none",
+            "edges": f"{len(edges)}: {listed(edges)}" if edges else "none",
             "privacy": str(self.cost),
             "answered": f"{self.num_tests} queries" if self.num_tests else None,
             "complete": None if self.complete else f"no: {len(self.untested)} pairs kept untested",
@@ -119,9 +142,17 @@ class Graph(Readable):
         from jaxdp.report.graphs import draw_graph
         from jaxdp.report.picture import Picture
 
-        simulation = self.mode == "simulation"
-        title = f"Causal graph of {len(self.names)} columns"
-        return Picture.drawn(draw_graph, self.names, self.cpdag, title=title, simulation=simulation)
+        return Picture.drawn(draw_graph, self.names, self.cpdag, **self.drawn_with())
+
+    def drawn_with(self) -> dict[str, Any]:
+        """What pictures show beside names and edges."""
+        return {
+            "title": f"Causal graph of {len(self.names)} columns",
+            "simulation": self.mode == "simulation",
+            "q_values": self.q_values,
+            "required": self.known.required,
+            "settled": self.settled,
+        }
 
     def to_networkx(self):
         """networkx.DiGraph; an undirected edge becomes two arcs. Needs the `plot` extra."""
@@ -157,7 +188,12 @@ class Graph(Readable):
             "complete": self.complete,
             "epsilon": number(self.cost.epsilon),
             "mode": self.mode,
-        } | {name: told for name, told in (("note", self.note), ("cautions", list(self.cautions))) if told}
+        } | {name: told for name, told in self._remarks().items() if told}
+
+    def _remarks(self) -> dict[str, Any]:
+        """What graph.json holds where there is any."""
+        given = dataclasses.asdict(self.knowledge) if self.knowledge else {}
+        return {"note": self.note, "cautions": list(self.cautions), "knowledge": {k: v for k, v in given.items() if v}}
 
     def to_dot(self) -> str:
         """DOT text."""
@@ -214,7 +250,20 @@ def graph_from_dict(content: Mapping[str, Any]) -> Graph:
         mode=str(content.get("mode", "")),
         note=str(content.get("note", "")),
         cautions=tuple(map(str, _list(content, "cautions"))),
+        knowledge=_knowledge(content, names),
     )
+
+
+def _knowledge(content: Mapping[str, Any], names: Sequence[str]) -> Knowledge | None:
+    """What was known about columns of these names."""
+    if "knowledge" not in content:
+        return None
+    try:
+        found = Knowledge(**content["knowledge"])
+    except TypeError:
+        raise ValueError('"knowledge" may hold "required", "forbidden" and "tiers", lists of column names.') from None
+    found.over(names)
+    return found
 
 
 def _list(content: Mapping[str, Any], key: str) -> Sequence[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp.data.networks import Network
-from jaxdp.discovery.engine.orientation import cpdag_of, extension, is_acyclic
+from jaxdp.discovery.engine.orientation import cpdag_of, extension, is_acyclic, meek
 from jaxdp.discovery.graph import Graph
 
 
@@ -20,14 +20,21 @@ def skeleton_f1(graph: Any, truth: Any) -> float:
 
 
 def cpdag_f1(graph: Any, truth: Any) -> float:
-    """F1 of the directed arcs of two CPDAGs (an undirected edge counts as both arcs); a DAG becomes its CPDAG first."""
-    found, true = (_cpdag(item) for item in _aligned(graph, truth))
-    return _f1(found, true)
+    """F1 of the directed arcs of two CPDAGs (an undirected edge counts as both arcs); a DAG becomes its CPDAG first.
+
+    Where the graph is a `Graph` whose knowledge has tiers, an edge between two tiers is compared by the direction that
+    each graph gives it: right if it agrees with a truth that is a DAG, wrong if reversed, although data alone could
+    leave it open. What follows from tiers that the truth agrees with (Meek's rules) is asked of the graph too.
+    """
+    return _f1(*_classes(graph, truth))
 
 
 def shd(graph: Any, truth: Any) -> int:
-    """Structural Hamming distance of two CPDAGs: pairs of columns whose edge is missing, extra or marked otherwise."""
-    found, true = (_cpdag(item) for item in _aligned(graph, truth))
+    """Structural Hamming distance of two CPDAGs: pairs of columns whose edge is missing, extra or marked otherwise.
+
+    DAGs, and edges between two tiers that were known beforehand: as in `cpdag_f1`.
+    """
+    found, true = _classes(graph, truth)
     differs = (found != true) | (found != true).T
     return int(np.sum(np.triu(differs, 1)))
 
@@ -104,7 +111,20 @@ def _arcs(graph) -> np.ndarray:
     return matrix != 0
 
 
-def _cpdag(graph) -> np.ndarray:
-    arcs = _arcs(graph)
-    # Completing a CPDAG that happens to be fully directed changes nothing.
-    return cpdag_of(arcs) if is_acyclic(arcs) else arcs
+def _classes(graph, truth) -> tuple[np.ndarray, np.ndarray]:
+    """Both graphs as equivalence classes, given what was known of the first one."""
+    found, true = map(_arcs, _aligned(graph, truth))
+    against = graph.known.against_time() if isinstance(graph, Graph) else np.zeros(found.shape, bool)
+    return _given_tiers(found, against), _given_tiers(true, against)
+
+
+def _given_tiers(arcs: np.ndarray, against: np.ndarray) -> np.ndarray:
+    """The class of a graph in which edges between tiers keep their direction, and open ones point forward.
+
+    against: bool (d, d), arcs that the tiers rule out. Rules propagate only what agrees with the tiers.
+    """
+    found = cpdag_of(arcs) if is_acyclic(arcs) else arcs  # a CPDAG that happens to be fully directed stays as it is
+    if not against.any():
+        return found
+    backward = against & arcs & ~arcs.T
+    return meek(found & ~(against & ~backward)) & ~backward.T

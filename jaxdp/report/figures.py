@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxdp._base import p_values
 
-BLUE, RED, GREY = "#2a6f97", "#b3261e", "#8a8f98"
+BLUE, RED, GREY, ORANGE = "#2a6f97", "#b3261e", "#8a8f98", "#c46a00"
 NOTE_OF_SIMULATION = "NOT PRIVATE: simulation"
 GRID_POINTS = 801
 MAX_LABELS = 40  # columns that a heat map names

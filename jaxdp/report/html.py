@@ -41,7 +41,7 @@ CAPTIONS = {
 }
 LONG_NUMBER = re.compile(r"-?\d+\.\d{5,}(?:e[-+]?\d+)?")
 TRUTH = {"True": "yes", "False": "no"}
-OPTION = re.compile(r"(?<!\S)--[a-z-]+")
+UNBROKEN = re.compile(r"(?<!\S)(?:--[a-z-]+|(?:-&gt;|--)(?!\S))")  # options, and the marks of edges
 UNFOLDED = ("pairs.csv", "top_pairs.csv", "columns.csv")  # part of the answer
 UNSHOWN = ("statistic", "smallest_p")  # of them: the file holds these
 PAGE_WIDTH = 736  # pixels of the text, 46rem
@@ -75,7 +75,7 @@ figure { margin: 1.2rem 0; overflow-x: auto; } img { max-width: 100%; height: au
 .wide img { max-width: none; display: block; margin: 0 auto; }
 figcaption, .small, summary { color: #50565d; font-size: .85rem; }
 code { font-size: .85rem; background: #f2f3f5; padding: .1rem .3rem; overflow-wrap: anywhere; }
-.option { white-space: nowrap; }
+.unbroken { white-space: nowrap; }
 details { margin: .8rem 0; } summary { cursor: pointer; }
 table { border-collapse: collapse; margin: .6rem 0; font-size: .85rem; display: block; overflow-x: auto; }
 td { white-space: nowrap; } td:only-of-type { white-space: normal; }
@@ -158,7 +158,7 @@ def _section(
     yield f"<h2>{html.escape(str(heading))}</h2>" if heading != title else ""
     for head in heads:
         if "answer" in head:
-            yield f'<p class="answer">{html.escape(str(head["answer"]))}</p>'
+            yield f'<p class="answer">{_kept_together(str(head["answer"]))}</p>'
     yield from (_figure(name, content, str(heading)) for name, content in contents.items() if name.endswith(".png"))
     tables = {
         name: _csv_table(content, UNSHOWN if name in UNFOLDED else ())
@@ -187,8 +187,8 @@ def _part(heading: str, sentences: Sequence[str], command: str) -> str:
 
 
 def _kept_together(text: str) -> str:
-    """Escaped text in which no line ends within an option."""
-    return OPTION.sub(r'<span class="option">\g<0></span>', html.escape(text))
+    """Escaped text in which no line ends within an option or the mark of an edge, -> or --."""
+    return UNBROKEN.sub(r'<span class="unbroken">\g<0></span>', html.escape(text))
 
 
 def _bar(shares: Sequence[tuple[str, float]]) -> str:
@@ -226,7 +226,7 @@ def _figure(name: str, content: bytes, heading: str) -> str:
 def value_table(content: Any) -> str:
     """A two-column HTML table of a JSON value; nested keys are joined by dots."""
     rows = [(name, value) for name, value in _flat("", content) if name not in ("title", "answer")]
-    cells = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in rows)
+    cells = (f"<tr><th>{html.escape(name)}</th><td>{_kept_together(value)}</td></tr>" for name, value in rows)
     return f"<table>{''.join(cells)}</table>"
 
 

@@ -104,7 +104,7 @@ def test_the_edges_and_the_graph(tmp_path):
     write_files(tmp_path, GraphAnswer(graph, 9, "").written())
     assert_safe(tmp_path / "edges.csv", names[0], names[1], names[2])
     line = read((tmp_path / "edges.csv").read_text())[1]
-    assert line[3:] == ["True", "False", "-0.25", "0.1", "", "", ""]
+    assert line[3:] == ["True", "False", "-0.25", "0.1", "", "", "", ""]
     again = read_graph(tmp_path / "graph.json")
     assert again.names == names
     assert np.array_equal(again.cpdag, graph.cpdag)

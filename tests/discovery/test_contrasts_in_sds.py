@@ -50,7 +50,7 @@ def test_the_note_of_a_graph_with_arrows_says_how_many_to_expect_wrong(method):
         key = jax.random.key(int(shown))
         graph = jaxdp.discover(table, levels=levels, columns=columns, epsilon=4.0, key=key, method=method)
         assert bool(graph.directed) is shown
-        assert ("of these arrows to be wrong" in graph.note) is shown
+        assert ("are expected to be wrong (15 %)" in graph.note) is shown
 
 
 def test_a_dependence_that_no_order_of_the_levels_shows_is_found():

@@ -11,7 +11,15 @@ import jaxdp
 from jaxdp.core import Relation
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
-from jaxdp.discovery.engine.directions import HELD, Contrasts, Rule, _laplace_density, _normal_density, oriented
+from jaxdp.discovery.engine.directions import (
+    HELD,
+    Contrasts,
+    Orientation,
+    Rule,
+    _laplace_density,
+    _normal_density,
+    oriented,
+)
 from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores
 from jaxdp.discovery.engine.orientation import compelled, cpdag_of, meek, unshielded
@@ -270,12 +278,47 @@ def test_the_note_says_how_many_arrows_to_expect_wrong(method):
     shares = graph.arrow_shares[:3, 3]
     assert shares.max() <= HELD.trust
     assert shares.min() > 0.7
-    assert f"Expect about {(1.0 - shares).sum():.1f} of these arrows to be wrong" in graph.note
+    wrong = (1.0 - shares).sum()
+    told = f"Of these 3 arrows about {wrong:.1f} are expected to be wrong ({100 * wrong / 3:.0f} %), that is"
+    assert told in graph.note
     known = jaxdp.discovery.Knowledge(tiers=[["a"], ["b", "c", "d"]])
     graph = jaxdp.discover(table, bounds=bounds, epsilon=30.0, method=method, key=jax.random.key(0), knowledge=known)
     assert len(graph.directed) == 3
     assert "1 of them points as the public knowledge says" in graph.note  # its edge may be false all the same
-    assert "of the others to be wrong" in graph.note
+    assert "Of the other 2 arrows about" in graph.note
+
+
+@pytest.mark.parametrize(
+    ("forward", "known", "told"),
+    [
+        ((), (), "0 of 3 edges have an arrow."),
+        ((0,), (), "1 of 3 edges has an arrow. Of 100 arrows such as this one about 20 are expected to be wrong, that"),
+        (
+            (0, 1),
+            (),
+            "2 of 3 edges have an arrow. Of these 2 arrows about 0.4 are expected to be wrong (20 %), that is",
+        ),
+        ((0,), (0,), "1 of 3 edges has an arrow. It points as the public knowledge says; such an edge may still be"),
+        ((0, 1), (0, 1), "2 of 3 edges have an arrow. All of them point as the public knowledge says; such an edge"),
+        (
+            (0, 1),
+            (0,),
+            "1 of them points as the public knowledge says; such an edge may still be false. Of 100 arrows "
+            "such as the other one about 20 are expected to be wrong, that is",
+        ),
+        ((0, 1, 2), (0, 1), "3 of 3 edges have an arrow. 2 of them point as the public knowledge says; such an edge"),
+    ],
+)
+def test_arrows_are_counted_in_words(forward, known, told):
+    """Expect about 0.7 of these arrows to be wrong: that was read as 70 %."""
+    cpdag, shares = np.zeros((6, 6), bool), np.zeros((6, 6))
+    for number in range(3):
+        i, j = 2 * number, 2 * number + 1
+        cpdag[i, j], cpdag[j, i] = True, number not in forward
+        shares[i, j] = 1.0 if number in known else 0.8
+    sentence = Orientation(cpdag, shares, HELD).sentence
+    assert told in sentence
+    assert ("expected to be wrong" in sentence) is bool(set(forward) - set(known))
 
 
 def test_what_is_known_of_time_keeps_its_share():
@@ -286,3 +329,14 @@ def test_what_is_known_of_time_keeps_its_share():
     found = oriented(dag | dag.T, Contrasts([(0, 1, 2)], np.array([-5000.0]), 100.0, True, 100_000), against, HELD)
     assert found.arrow_shares[1, 0] == 1.0
     assert found.arrow_shares.max(where=~(against | against.T), initial=0.0) <= HELD.trust
+
+
+def test_what_follows_from_tiers_has_a_share_too():
+    """Along a chain whose first arrow is known: the others had shares of 0, and all were expected to be wrong."""
+    dag, against = np.zeros((4, 4), bool), np.zeros((4, 4), bool)
+    dag[0, 1] = dag[1, 2] = dag[2, 3] = against[1, 0] = True
+    contrasts = Contrasts(unshielded(dag | dag.T), np.array([5000.0, 5000.0]), 100.0, True, 100_000)
+    found = oriented(dag | dag.T, contrasts, against, HELD)
+    assert np.array_equal(found.cpdag, dag)
+    assert found.arrow_shares[dag] == pytest.approx([1.0, HELD.trust, HELD.trust], abs=0.02)
+    assert "Of the other 2 arrows about 0.3 are expected to be wrong (15 %)" in found.sentence

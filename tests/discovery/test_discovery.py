@@ -115,6 +115,58 @@ def test_metrics_by_hand():
         shd(named, graph_from_arcs(("a", "b", "d"), truth))
 
 
+def knowing(arrows, lines=(), **knowledge):
+    """A graph of age, bmi, sex and smoker that was found with some knowledge."""
+    content = {"names": ["age", "bmi", "sex", "smoker"], "directed": arrows, "undirected": list(lines)}
+    return graph_from_dict(content | ({"knowledge": knowledge} if knowledge else {}))
+
+
+@pytest.mark.parametrize(
+    ("found", "f1", "distance"),
+    [
+        (knowing([("bmi", "age"), ("smoker", "sex")], tiers=[["bmi", "smoker"], ["age", "sex"]]), 0.0, 2),
+        (knowing([("age", "bmi")], [("sex", "smoker")], tiers=[["age"], ["bmi"]]), 1.0, 0),
+        (knowing([("bmi", "age"), ("smoker", "sex")]), 1.0, 0),
+        (knowing([("age", "bmi"), ("smoker", "sex")], tiers=[["age"], ["bmi"]]), 1.0, 0),  # a member of the class
+        (knowing([], [("age", "bmi"), ("sex", "smoker")], tiers=[["age"], ["sex"]]), 1.0, 0),
+    ],
+)
+def test_arrows_that_were_known_are_judged_by_the_true_graph(found, f1, distance):
+    """Reversed ones were right where all edges had an arrow, and right ones were wrong where some had none."""
+    truth = knowing([("age", "bmi"), ("sex", "smoker")])
+    assert (cpdag_f1(found, truth), shd(found, truth)) == (f1, distance)
+    order = [3, 1, 0, 2]
+    mixed = graph_from_arcs([truth.names[k] for k in order], truth.cpdag[np.ix_(order, order)])
+    assert (cpdag_f1(found, mixed), shd(found, mixed)) == (f1, distance)
+    again = graph_from_dict(json.loads(json.dumps(found.to_dict() | {"epsilon": 2.0})))
+    assert (again.knowledge, shd(again, truth)) == (found.knowledge, distance)
+
+
+def test_what_follows_from_right_tiers_is_asked_and_nothing_from_wrong_ones():
+    chain = knowing([("age", "bmi"), ("bmi", "sex")])
+    line = [("bmi", "sex")]
+    assert shd(knowing([("age", "bmi"), ("bmi", "sex")], tiers=[["age"], ["bmi"]]), chain) == 0
+    assert shd(knowing([("bmi", "age")], line, tiers=[["bmi"], ["age"]]), chain) == 1
+    open_ends = knowing([], [("age", "bmi"), *line])  # a class: what the tiers say of its open edges counts as true
+    assert shd(knowing([("age", "bmi"), ("bmi", "sex")], tiers=[["age"], ["bmi"]]), open_ends) == 0
+
+
+def test_a_search_with_tiers_and_the_oracle_has_no_distance_to_the_truth():
+    for seed in range(12):
+        dag = random_dag(seed)
+        depth = np.linalg.matrix_power(np.eye(7, dtype=int) + dag, 7).sum(axis=0)  # grows along every arrow
+        order = [f"v{k}" for k in np.argsort(depth)]
+        known = discovery.Knowledge(tiers=[order[:3], order[3:]])
+        found = discovery.pc(jax.random.key(0), None, test=discovery.DSeparation(dag), knowledge=known)
+        assert (shd(found, dag), cpdag_f1(found, dag)) == (0, 1.0)
+
+
+@pytest.mark.parametrize("knowledge", [5, [["a"]], {"tier": []}, {"tiers": 5}, {"tiers": [["z"]]}, {"required": ["a"]}])
+def test_knowledge_of_a_file_that_cannot_be_read_is_one_sentence(knowledge):
+    with pytest.raises(ValueError, match=r"knowledge|pairs"):
+        graph_from_dict({"names": ["a", "b"], "knowledge": knowledge})
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_an_extension_belongs_to_the_equivalence_class_that_it_was_made_from(seed):
     cpdag = cpdag_of(random_dag(seed))

@@ -118,6 +118,22 @@ def test_the_graph_says_why_and_what_it_misses(records):
     assert "delta 1e-06" in why(Setting((2,) * 30, 1000, 1.0, 1e-6))
 
 
+def test_arrows_that_no_knowledge_settles_say_what_they_take_for_granted(records):
+    """Where w is no column, x <- w -> y is found as an arrow between x and y more often than not."""
+    told = "shows a cause only if every common cause of two columns is a column too"
+    graph = discovery.table_pc(jax.random.key(0), records, epsilon=5.0)
+    assert graph.directed
+    assert f"An arrow {told}" in graph.note
+    graph = discovery.table_pc(jax.random.key(0), records, epsilon=5.0, knowledge=KNOWLEDGE)
+    assert f"An arrow that the tiers do not settle {told}" in graph.note
+    two = as_records(np.asarray(records.values)[:, [0, 1]], (2, 2))
+    known = discovery.Knowledge(required=[("v0", "v1")], tiers=[["v0"], ["v1"]])
+    graph = discovery.table_pc(jax.random.key(0), two, epsilon=5.0, knowledge=known)
+    assert graph.directed == [("v0", "v1")]
+    assert "shows a cause" not in graph.note
+    assert "common cause" not in discovery.table_pc(jax.random.key(0), two, epsilon=5.0).note  # no arrow
+
+
 def test_q_values_follow_the_released_numbers(records):
     graph = discovery.table_pc(jax.random.key(0), records, epsilon=1.0)
     q_values = graph.q_values
@@ -154,6 +170,14 @@ def test_discover_with_a_delta_and_knowledge(survey, tmp_path, capsys):
     q_values = [float(row["q_value"]) for row in rows if row["q_value"]]
     assert q_values
     assert all(0.0 <= q_value <= 1.0 for q_value in q_values)
+    required = [row for row in rows if {row["a"], row["b"]} == {"asia", "bronc"}]
+    assert [(row["edge"], row["independent"], row["q_value"]) for row in required] == [("True", "", "")]
+    assert required[0]["public_knowledge"] == "required, direction"
+    assert {row["public_knowledge"] for row in rows} == {"required, direction", "direction", ""}
+    result = json.loads((tmp_path / "out/result.json").read_text())
+    assert "asia -> bronc (required)" in result["answer"]
+    assert result["answer"].count("required") == 1
+    assert content["knowledge"]["required"] == [["asia", "bronc"]]
     assert all(float(row["q_value"]) <= 0.05 for row in rows if row["edge"] == "True" and row["q_value"])
     assert main([*command, "--forbid", "either,nobody", "--out", str(tmp_path / "bad")]) == 2
     assert "nobody" in capsys.readouterr().err

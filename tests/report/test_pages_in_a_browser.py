@@ -64,6 +64,16 @@ def test_a_report_can_be_read(browser, report, width):
 
 
 @pytest.mark.full
+def test_arrows_are_not_broken_on_a_phone(browser, tmp_path):
+    """Whatever the width: one of these lines ended within the arrow."""
+    answer = ", ".join(f"{'x' * length} -> medication" for length in range(20, 45))
+    written.put(tmp_path, "result.json", json_files.write, RESULT | {"answer": answer})
+    browser.open(write_report(tmp_path, "t", ["result.json"]), PHONE)
+    lines = browser.evaluate("[...document.querySelectorAll('.answer .unbroken')].map(m => m.getClientRects().length)")
+    assert lines == [1] * 25
+
+
+@pytest.mark.full
 def test_a_report_is_printed_on_pages_without_loss(browser, report):
     browser.open(report)
     content = browser.pdf()

@@ -131,7 +131,16 @@ def test_a_table_of_many_rows_stands_by_the_answer_and_says_how_many_are_not_sho
     assert "<th>dependence found</th>" in page
     assert "<td>yes</td>" in page
     assert page.index("pairs.csv") < page.index("How to run it again")
-    assert '<span class="option">--all-pairs</span>' in page
+    assert '<span class="unbroken">--all-pairs</span>' in page
+
+
+def test_no_line_ends_within_an_arrow(tmp_path):
+    asked = {"mode": "release", "epsilon": 1.0, "answer": "blood_pressure -> a, a -- b", "note": "x -> y may be z->"}
+    write_result(tmp_path, result(**asked))
+    page = write_report(tmp_path, "t", ["result.json"]).read_text()
+    arrow = '<span class="unbroken">-&gt;</span>'
+    assert f'blood_pressure {arrow} a, a <span class="unbroken">--</span> b</p>' in page
+    assert page.count(f"x {arrow} y may be z-&gt;") == 2  # told, and in the table of values
 
 
 def test_an_empty_folder_says_so(tmp_path):

@@ -113,27 +113,40 @@ class Orientation:
         """How many arrows there are, and how many of them to expect wrong or what their shares are not."""
         drawn = self.cpdag & ~self.cpdag.T
         edges = np.triu(self.cpdag | self.cpdag.T)
-        told = f"{drawn.sum()} of {edges.sum()} edges have an arrow."
+        number, total = int(drawn.sum()), int(edges.sum())
+        told = f"{number} of {total} edge{'s' * (total != 1)} {'has' if number == 1 else 'have'} an arrow."
         if self.rule.trust == 1.0:
             return (
                 f"{told} The share of an arrow among sampled orientations is not a calibrated probability: arrows are "
                 "wrong more often than it suggests (docs/discovery.md#arrows)."
             )
-        settled = drawn & (self.arrow_shares == 1.0)  # by knowledge: the trust is below 1
-        if not drawn.any():
+        settled = int((drawn & (self.arrow_shares == 1.0)).sum())  # by knowledge: the trust is below 1
+        if settled:
+            told += f" {_of_them(settled, number)} as the public knowledge says; such an edge may still be false."
+        if settled == number:
             return told
-        verb = "points" if settled.sum() == 1 else "point"
-        known = f" {verb} as the public knowledge says; such an edge may still be one that the truth does not have."
-        if settled.sum() == drawn.sum():
-            return f"{told} All of them{known}"
-        wrong = float((1.0 - self.arrow_shares[drawn]).sum())
-        which = "the others" if settled.any() else "these arrows"
+        wrong = _expected_wrong(1.0 - self.arrow_shares[drawn], number - settled, settled > 0)
         return (
-            f"{told} {f'{settled.sum()} of them{known} ' if settled.any() else ''}Expect about {wrong:.1f} of {which} "
-            "to be wrong, that is to point the other way, or to stand where the truth has an open edge or none; more "
-            "where edges are missing, as in dense graphs (docs/discovery.md#structural-models). Arrows that share a "
-            "column tend to be right or wrong together."
+            f"{told} {wrong}, that is to point the other way, or to stand where the truth has an open edge or none; "
+            "more where edges are missing, as in dense graphs (docs/discovery.md#structural-models). Arrows that share "
+            "a column tend to be right or wrong together."
         )
+
+
+def _of_them(some: int, number: int) -> str:
+    """Which of the arrows point, with the verb."""
+    if some == number:
+        return "It points" if number == 1 else "All of them point"
+    return f"{some} of them {'points' if some == 1 else 'point'}"
+
+
+def _expected_wrong(wrong: np.ndarray, number: int, others: bool) -> str:
+    """How many of so many arrows to expect wrong, and their share. others: there are arrows that are not among them."""
+    share = f"{100.0 * wrong.sum() / number:.0f}"
+    if number == 1:
+        return f"Of 100 arrows such as {'the other' if others else 'this'} one about {share} are expected to be wrong"
+    which = "the other" if others else "these"
+    return f"Of {which} {number} arrows about {wrong.sum():.1f} are expected to be wrong ({share} %)"
 
 
 def oriented(
@@ -184,7 +197,7 @@ class _Chain:
 
     def __init__(self, skeleton, edges, contrasts: Evidence, against, generator, by_parents: bool = False):
         self._edges, self._generator = edges, generator
-        forbidden = np.zeros(skeleton.shape, bool) if against is None else against
+        self._forbidden = forbidden = np.zeros(skeleton.shape, bool) if against is None else against
         self._fixed = [bool(forbidden[i, j] or forbidden[j, i]) for i, j in edges]
         place = {pair: number for number, (i, j) in enumerate(edges) for pair in ((i, j), (j, i))}
         self._triples: list[list[tuple[int, int, float]]] = [[] for _ in edges]
@@ -211,12 +224,12 @@ class _Chain:
 
     def marks(self) -> list[int]:
         """Of each edge of the equivalence class: 1 along the pair's order, -1 against it, 0 open."""
-        arcs = compelled(_dag(len(self._children), self._edges, self.heads))
-        found = []
-        for number, (i, j) in enumerate(self._edges):
-            points = self._fixed[number] or (self._tail(number), self.heads[number]) in arcs
-            found.append((1 if self.heads[number] == j else -1) if points and i != j else 0)
-        return found
+        dag = _dag(len(self._children), self._edges, self.heads)
+        if any(self._fixed):  # what follows from knowledge is no longer open
+            arcs = orient_colliders(dag | dag.T, colliders_of(dag), self._forbidden)
+            return [int(arcs[i, j]) - int(arcs[j, i]) for i, j in self._edges]
+        arrows = compelled(dag)
+        return [int((i, j) in arrows) - int((j, i) in arrows) for i, j in self._edges]
 
     def _tail(self, number: int) -> int:
         i, j = self._edges[number]

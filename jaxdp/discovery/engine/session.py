@@ -12,11 +12,17 @@ from jaxdp.charge import Account
 from jaxdp.core import Cost
 from jaxdp.data.records import Records
 from jaxdp.discovery.engine.checkpoint import Checkpoint, keeping
+from jaxdp.discovery.engine.knowledge import Knowledge
 from jaxdp.discovery.engine.orientation import orient
 from jaxdp.discovery.engine.skeleton import Skeleton
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.noise import source
 from jaxdp.randomness import keys
+
+ASSUMED = (
+    "{} shows a cause only if every common cause of two columns is a column too and records were not selected by "
+    "their values: otherwise x -> y may stand for a common cause of both (docs/discovery.md#common-causes)."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,12 +64,14 @@ def searched(
     ledger: Account | None = None,
     keep: Any = None,
     asked: Mapping[str, Any] = {},
+    knowledge: Knowledge | None = None,
     rehearse: Callable[[Session, Any], Any] | None = None,
 ) -> Graph:
     """The graph of search(session, records), whose whole cost is charged before a value is used.
 
     rehearse: what a release runs on blank records before it is charged, and throws away; default the search itself.
-    keep: where answers are kept, a path or an open `engine.checkpoint`; asked: public facts that decide the search.
+    keep: where answers are kept, a path or an open `engine.checkpoint`; asked: public facts that decide the search;
+    knowledge: what it kept to.
     Errors: TypeError for what is no key, `BudgetExhausted` from the ledger, as `keys.admit`; ValueError for a file of
     another search; all before data are read.
     """
@@ -82,4 +90,14 @@ def searched(
         with charge.paid(ledger, method, cost, key, mode=mode, rehearse=rehearsal):
             draws = source.source_from_key(key)
             draws = draws if keep is None else source.RecordedNoise(draws, keep)
-            return search(Session(draws, cost, method), records)
+            found = search(Session(draws, cost, method), records)
+        return _with_assumption(dataclasses.replace(found, knowledge=knowledge))
+
+
+def _with_assumption(graph: Graph) -> Graph:
+    """The graph with a note of what its arrows take for granted, but for those that the tiers settle."""
+    drawn, settled = graph.cpdag & ~graph.cpdag.T, graph.settled
+    if not (drawn & ~settled).any():
+        return graph
+    which = "An arrow that the tiers do not settle" if settled.any() else "An arrow"
+    return dataclasses.replace(graph, note=" ".join(filter(None, (graph.note, ASSUMED.format(which)))))

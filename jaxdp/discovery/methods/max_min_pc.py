@@ -209,7 +209,9 @@ def max_min_pc(
         scores = MaxMinScores(records.levels, TableScores(counts, excess), max_order, facts)
         return Selection(session, records, budget, shares, facts, scores, bounds, table=counts.table).graph(prune, stop)
 
-    return searched(key, "max_min_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
+    return searched(
+        key, "max_min_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked, knowledge=knowledge
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -164,7 +164,9 @@ def moment_pc(
         said += [] if directed is None else [directed.sentence]
         return dataclasses.replace(graph, note=" ".join(filter(None, said)))
 
-    return searched(key, "moment_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
+    return searched(
+        key, "moment_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked, knowledge=knowledge
+    )
 
 
 @jax.jit

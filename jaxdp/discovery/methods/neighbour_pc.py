@@ -158,7 +158,9 @@ def neighbour_pc(
         notes = (*cautions, MODEL, graph.note)
         return dataclasses.replace(graph, note=" ".join(filter(None, notes)))
 
-    return searched(key, "neighbour_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
+    return searched(
+        key, "neighbour_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked, knowledge=knowledge
+    )
 
 
 def _with_columns(shares: Shares) -> Shares:

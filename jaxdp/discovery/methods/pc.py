@@ -112,7 +112,7 @@ def pc(
             _rehearse(test, session, blank, last)
 
     name = test if isinstance(test, str) else method_of(test)
-    return searched(key, f"pc[{name}]", cost, records, found, ledger=ledger, rehearse=rehearse)
+    return searched(key, f"pc[{name}]", cost, records, found, ledger=ledger, rehearse=rehearse, knowledge=knowledge)
 
 
 def _rehearse(test, session: Session, blank: Records, last: int) -> None:

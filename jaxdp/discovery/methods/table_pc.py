@@ -194,6 +194,7 @@ def table_pc(
         ledger=ledger,
         keep=keep,
         asked=asked,
+        knowledge=knowledge,
     )
 
 

@@ -15,7 +15,6 @@ from typing import Any
 from jaxdp._base.printed import printed
 
 NUMBERS = {int, float, types.NoneType}
-NONE = types.NoneType
 NO_SEED = "a simulation, which is not private, takes key=jax.random.key(1); a release takes no key."
 
 
@@ -84,7 +83,9 @@ def complete[Options](options: type[Options], given: Mapping[str, Any]) -> Optio
     # None stands for "not given" in wrappers that pass their own arguments on (`given=None` is no Z), but for a keyword
     # whose type allows it beside another default: there it says something
     telling = {
-        name for name, (kind, said) in known.items() if said.default is not None and NONE in typing.get_args(kind)
+        name
+        for name, (kind, said) in known.items()
+        if said.default is not None and types.NoneType in typing.get_args(kind)
     }
     used = {name for name, value in given.items() if value is not None or name in telling}
     return {name: given[name] if name in used else said.default for name, (_, said) in known.items()}  # type: ignore[return-value]
@@ -93,7 +94,7 @@ def complete[Options](options: type[Options], given: Mapping[str, Any]) -> Optio
 def _is_one(value: Any, kinds: set[Any]) -> bool:
     """Whether it is one number, of any library, or the None that the type allows."""
     if value is None:
-        return NONE in kinds
+        return types.NoneType in kinds
     number = isinstance(value, numbers.Number) or getattr(value, "shape", None) == ()
     return number and not isinstance(value, str | bytes)
 

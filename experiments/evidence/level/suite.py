@@ -149,7 +149,6 @@ def measure_together(cells: list[Cell], replicates: int) -> list[dict]:
         try:
             test = entry.build(cell.epsilon, domain, Options(level=LEVEL, num_records=n))
             core.cost_of(test, first)
-            test = decided_for(test, core.public_shapes(first))  # budgets are traced below
         except (ValueError, TypeError) as error:
             refused[cell] = str(error)
             continue
@@ -168,7 +167,7 @@ def measure_together(cells: list[Cell], replicates: int) -> list[dict]:
         }
         used = min(size, replicates - start)
         for name, built in asked.items():
-            together = budgets(list(built.values()))
+            together = budgets([decided_for(test, core.public_shapes(first)) for test in built.values()])
             for several in together:
                 found = p_values(
                     *several, jax.random.key(cells[0].seed), np.asarray(numbers), *drawn[coded[name]], domain

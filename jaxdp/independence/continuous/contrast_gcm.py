@@ -171,6 +171,8 @@ class ContrastGCM(ContrastTest):
         """Whether a part of the budget looks for roughness; public."""
         if self.check_roughness is not None:
             return self.check_roughness
+        if depth not in roughness.RATIOS:
+            return False
         count = data.x.shape[0]
         plain = dataclasses.replace(partition.with_column_counts(self, data), depth=depth, check_roughness=False)
         with jax.ensure_compile_time_eval():  # what is public is not traced

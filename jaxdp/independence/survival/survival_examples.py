@@ -174,6 +174,5 @@ EXAMPLES = (
         },
         worst_pairs=f"{PLACE}:worst_pairs_in_steps",
         search=PairSearch(records=9),
-        audit=None,  # of the released sums, that of the test without steps: both rest on cells alone
     ),
 )

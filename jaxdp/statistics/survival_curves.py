@@ -42,10 +42,10 @@ class SurvivalCurves:
     high_difference: Any
 
 
-def survival_curves(counts, num_records, noise, ends) -> SurvivalCurves:
+def survival_curves(counts, num_records, noise, ends, step) -> SurvivalCurves:
     """From `log_rank.blocked` counts with noise; n is public. noise: (DRAWS, *counts), draws of its law.
 
-    ends: of the blocks, as `log_rank.ends`.
+    ends: of the blocks, as `log_rank.ends`. step: as `log_rank.step_lengths`.
     """
     groups, blocks = counts.shape[0], counts.shape[1] // 2
     noise_variance = jnp.mean(noise**2)
@@ -54,27 +54,29 @@ def survival_curves(counts, num_records, noise, ends) -> SurvivalCurves:
     at_risk = _at_risk(counts)
     noise_sd = jnp.sqrt(noise_variance * (1.0 + 2.0 * (blocks - jnp.arange(blocks + 1))))[None, :]
     known = jnp.cumprod(1.0 * (at_risk > CLEAR * noise_sd), axis=1)[:, 1:]
-    hazards = _hazards(counts)
-    slopes = jax.vmap(jax.jacfwd(lambda own: _hazards(own[None])[0]))(counts)
+    hazards, open_by = _hazards(counts, step)
+    slopes = jax.vmap(jax.jacfwd(lambda own: _hazards(own[None], step)[0][0]))(counts)
     scatter = jnp.sqrt(jnp.maximum(counts[:, :blocks], 0.0) + 1.0) / _exposed(at_risk)
     normal = jax.random.normal(jax.random.key(SEED), (len(noise), groups, blocks))
     too_many = (noise_sd / jnp.maximum(at_risk, noise_sd + 1e-9))[:, 1:]
     wider = (1.0 + 0.5 * too_many) * known
     off = (jnp.einsum("bkc,kjc->bkj", noise, slopes) + scatter[None] * normal) * wider[None]
-    low, high = _bands(jnp.cumsum(hazards * known, axis=1), jnp.cumsum(off, axis=2), known)
+    open_until = jnp.cumsum(open_by * known, axis=1)
+    low, high = _bands(jnp.cumsum(hazards * known, axis=1), jnp.cumsum(off, axis=2), open_until, known)
     survival = jnp.where(
         known > 0, jnp.clip(_falling(jnp.exp(-jnp.cumsum(hazards * known, axis=1))), low, high), jnp.nan
     )
     all_known = jnp.prod(known, axis=0)
     widths = all_known * jnp.diff(ends)
-    hazards = jnp.where(widths > 0, hazards, 0.0)
+    hazards, open_by = (jnp.where(widths > 0, part, 0.0) for part in (hazards, open_by))
     means = _areas(hazards, widths)
     of_difference = jnp.einsum("bkj,dkj->bd", off, jax.jacfwd(lambda h: _less_first(_areas(h, widths)))(hazards))
     sd = jnp.sqrt(jnp.mean(of_difference**2, axis=0)) + 1e-12
     reach = sd * jnp.quantile(jnp.max(jnp.abs(of_difference) / sd[None], axis=1), 1.0 - MISS)
     left = jnp.exp(-jnp.cumsum(hazards, axis=1))
     fallen = jnp.maximum((left * jnp.expm1(hazards)) @ widths, 0.0)
-    away = jnp.hypot(reach, BENT * jnp.maximum(fallen[1:], fallen[0]))
+    either = _less_first(_areas(hazards - open_by, widths)) - _less_first(_areas(hazards + open_by, widths))
+    away = jnp.hypot(reach, BENT * jnp.maximum(fallen[1:], fallen[0])) + 0.5 * jnp.abs(either)
     until = jnp.asarray(ends)[jnp.sum(all_known).astype(int)]
     difference = jnp.where(until >= HALF_OF_GRID, _less_first(means), jnp.nan)
     survival, low, high = (jnp.concatenate([jnp.ones((groups, 1)), part], axis=1) for part in (survival, low, high))
@@ -94,23 +96,35 @@ def _at_risk(counts):
 
 
 def _exposed(at_risk):
-    """The logarithmic mean of those at risk at both ends of a block, within 1 % for ends of 1 to 10, (K, J)."""
+    """The logarithmic mean of those at risk at both ends of a block, (K, J)."""
     start = jnp.maximum(at_risk[:, :-1], 1.0)
-    end = jnp.clip(at_risk[:, 1:], LEFT * start, start)
+    return _mean(start, at_risk[:, 1:])
+
+
+def _mean(start, end):
+    """The logarithmic mean within 1 % for ends of 1 to 10."""
+    end = jnp.clip(end, LEFT * start, start)
     return (2.0 * jnp.sqrt(start * end) + 0.5 * (start + end)) / 3.0
 
 
-def _hazards(counts):
-    """Of whole blocks, (K, J)."""
-    return counts[:, : counts.shape[1] // 2] / _exposed(_at_risk(counts))
+def _hazards(counts, step):
+    """Of whole blocks, (K, J), and how far they may be off either way by when in a step censored records leave.
+
+    Between leaving at any time within it, as events do, and leaving at its end.
+    """
+    at_risk, events = _at_risk(counts), counts[:, : counts.shape[1] // 2]
+    start = jnp.maximum(at_risk[:, :-1], 1.0)
+    within = events / _mean(start, at_risk[:, 1:])
+    open_by = 0.5 * jnp.asarray(step)[None] * jnp.maximum(within - events / _mean(start, start - events), 0.0)
+    return within - open_by, open_by
 
 
-def _bands(total, off, known):
-    """(low, high) of S, (K, J): from H, draws of its error (DRAWS, K, J), and what is known."""
+def _bands(total, off, open_until, known):
+    """(low, high) of S, (K, J): from H, draws of its error (DRAWS, K, J), what steps leave open, and what is known."""
     sd = jnp.sqrt(jnp.mean(off**2, axis=0)) + 1e-12
     reach = sd * jnp.quantile(jnp.max(jnp.abs(off) * (known / sd)[None], axis=2), 1.0 - MISS, axis=0)[:, None]
-    low = jnp.where(known > 0, jnp.exp(-total - reach), 0.0)
-    high = jnp.where(known > 0, jnp.exp(-total + reach), 1.0)
+    low = jnp.where(known > 0, jnp.exp(-total - reach - open_until), 0.0)
+    high = jnp.where(known > 0, jnp.exp(-total + reach + open_until), 1.0)
     return jax.lax.cummax(low, axis=1, reverse=True), jax.lax.cummin(jnp.minimum(high, 1.0), axis=1)
 
 

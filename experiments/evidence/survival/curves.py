@@ -118,7 +118,9 @@ def _released(test, keys, tables, num_records: int):
         key, table = both
         counts = log_rank.blocked(table[None], test.second.blocks)[0]
         counts = counts + query.mechanism.noise(key, bound, counts.shape)
-        return kaplan_meier.estimated(query, bound, counts, num_records, log_rank.ends(test.second.blocks))
+        return kaplan_meier.estimated(
+            query, bound, counts, num_records, log_rank.ends(test.second.blocks), np.zeros(test.second.blocks)
+        )
 
     return jax.lax.map(one, (keys, tables))
 

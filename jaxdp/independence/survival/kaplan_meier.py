@@ -23,10 +23,13 @@ OPPOSED = (
 
 
 @kept_jit
-def estimated(query, sensitivity, counts, num_records, ends) -> SurvivalCurves:
-    """From the release of `EventCounts`. query: it, whose mechanism says the law of the noise. ends: of its blocks."""
+def estimated(query, sensitivity, counts, num_records, ends, step) -> SurvivalCurves:
+    """From the release of `EventCounts`. query: it, whose mechanism says the law of the noise. ends: of its blocks.
+
+    step: as `log_rank.step_lengths`.
+    """
     noise = query.mechanism.noise(jax.random.key(SEED + 1), sensitivity, (DRAWS, *jnp.shape(counts)))
-    return survival_curves(jnp.asarray(counts, float), jnp.asarray(num_records, float), noise, ends)
+    return survival_curves(jnp.asarray(counts, float), jnp.asarray(num_records, float), noise, ends, step)
 
 
 def told(found: SurvivalCurves, ends, x, y, hazard: float) -> dict[str, Any]:

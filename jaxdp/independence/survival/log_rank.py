@@ -427,8 +427,8 @@ class LogRank(PrivateTest):
             return {}
         with jax.enable_x64(True):
             ends = log_rank.ends(query.of.blocks, query.of.even, query.of.steps)
-            alone = dataclasses.replace(query, of=None)
-            found = kaplan_meier.estimated(alone, counts.sensitivity, counts.value[0], counts.num_records, ends)
+            alone, step = dataclasses.replace(query, of=None), log_rank.step_lengths(query.of.blocks, query.of.steps)
+            found = kaplan_meier.estimated(alone, counts.sensitivity, counts.value[0], counts.num_records, ends, step)
         with keys.precision(release.mode):  # as in `run`, whose program gave the answer
             hazard = np.asarray(answered(self.settled(shapes, release), release).effect, float)
         return kaplan_meier.told(found, ends, x, y, float(hazard) if hazard.ndim == 0 else math.nan)

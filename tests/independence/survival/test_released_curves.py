@@ -29,7 +29,9 @@ def test_without_noise_the_curves_are_those_of_kaplan_and_meier():
     blocks = 12
     with jax.enable_x64(True):
         counts = log_rank.blocked(jnp.asarray(table)[None], blocks)[0]
-        found = survival_curves(counts, table.sum(), jnp.zeros((DRAWS, *counts.shape)), log_rank.ends(blocks))
+        found = survival_curves(
+            counts, table.sum(), jnp.zeros((DRAWS, *counts.shape)), log_rank.ends(blocks), np.zeros(blocks)
+        )
     ends = textbook[:, BINS // blocks - 1 :: BINS // blocks]
     assert np.asarray(found.survival)[:, 1:] == pytest.approx(ends, abs=0.004)
     greenwood = 1.96 * np.sqrt(ends * (1.0 - ends) / np.asarray(table).sum((1, 2))[:, None])
@@ -61,7 +63,9 @@ def test_bands_hold_whole_curves():
         def one(both):
             counts = log_rank.blocked(both[1][None], test.second.blocks)[0]
             counts = counts + query.mechanism.noise(both[0], bound, counts.shape)
-            return kaplan_meier.estimated(query, bound, counts, records, log_rank.ends(test.second.blocks))
+            return kaplan_meier.estimated(
+                query, bound, counts, records, log_rank.ends(test.second.blocks), np.zeros(test.second.blocks)
+            )
 
         found = jax.lax.map(one, (jax.random.split(jax.random.key(1), replicates), jnp.asarray(tables, float)))
     blocks, t = test.second.blocks, np.linspace(0.0, 1.0, times)
@@ -80,7 +84,7 @@ def test_a_band_goes_on_where_nobody_is_left_at_risk():
     with jax.enable_x64(True):
         counts = log_rank.blocked(jnp.asarray(table)[None], 12)[0]
         noise = 2.0 * jax.random.laplace(jax.random.key(0), (DRAWS, *counts.shape))
-        found = survival_curves(counts, table.sum(), noise, log_rank.ends(12))
+        found = survival_curves(counts, table.sum(), noise, log_rank.ends(12), np.zeros(12))
     survival, low, high = (np.asarray(part) for part in (found.survival, found.low, found.high))
     assert np.all(np.isnan(survival[:, -1]))
     assert np.all(low[:, -1] == 0.0)
@@ -119,7 +123,7 @@ def test_without_noise_the_difference_is_that_of_areas_below_the_curves():
     table, textbook = kept_table(20_000)
     with jax.enable_x64(True):
         counts = log_rank.blocked(jnp.asarray(table)[None], 24)[0]
-        found = survival_curves(counts, table.sum(), jnp.zeros((DRAWS, *counts.shape)), log_rank.ends(24))
+        found = survival_curves(counts, table.sum(), jnp.zeros((DRAWS, *counts.shape)), log_rank.ends(24), np.zeros(24))
     steps = np.concatenate([np.ones((2, 1)), textbook], axis=1)
     areas = 0.5 * (steps[:, 1:] + steps[:, :-1]) @ np.diff(log_rank.ends(BINS))
     assert float(found.until) == 1.0

@@ -139,9 +139,14 @@ class Query(TableQuery[Answer]):
 
     @property
     def _outcome(self) -> str:
-        """Y as the schema names it where it is a time and its event, which are no two columns to be tested jointly."""
+        """Y where it is a time and its event, which are no two columns to be tested jointly; as the schema names it."""
         declared = {columns: name for name, columns in self.schema.outcomes.items()}
-        return f"{declared[self.y]} (time {self.y[0]}, event {self.y[1]})" if self.y in declared else ""
+        if self.y in declared:
+            return f"{declared[self.y]} (time {self.y[0]}, event {self.y[1]})"
+        if not self.entry.spec.of_times:
+            return ""
+        time, event = sorted(self.y, key=lambda name: not self.schema.rule(name).is_continuous)
+        return f"the time {time} to the event {event}"
 
     def selection(self, table: Table) -> Selection:
         """X, Y and Z."""

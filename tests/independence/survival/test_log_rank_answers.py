@@ -98,6 +98,13 @@ def test_the_command_takes_a_declared_outcome_as_y_and_as_nothing_else(tmp_path,
     assert "name it as y, by itself" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("y", [["days", "died"], ["died", "days"]])
+def test_a_time_and_an_event_that_nobody_declared_are_named_as_such(y):
+    undeclared = jaxdp.Schema.from_dict({"columns": {k: v for k, v in OUTCOME.items() if k != "survival"}})
+    asking = Query.of(undeclared, x="arm", y=y, epsilon=1.0, method="log-rank")
+    assert asking.sentence == "Is arm independent of the time days to the event died?"
+
+
 def test_declared_times_and_events_are_ordinary_columns_elsewhere():
     schema = jaxdp.Schema.from_dict({"columns": OUTCOME})
     assert schema.names == ("arm", "died", "days")

@@ -235,7 +235,7 @@ class ColumnReport:
         inner = [count for value, count in self.values.items() if rule.is_continuous and value < rule.upper]
         step = 0.0 if rule.step or not inner else self._resolution
         distinct = sum(inner) ** 2 / sum(count**2 for count in inner) if step else math.inf
-        if distinct > COARSE * math.sqrt(self.numbers):
+        if distinct > COARSE * math.sqrt(self.cells):
             return ""
         instead = ' in place of scale = "log"' if rule.logarithmic else ""
         return (

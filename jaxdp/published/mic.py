@@ -78,6 +78,7 @@ class MICrGeometricSplit(MICrGeometric):
     Privacy: epsilon-DP. One lattice for all grids (`MICrGeometric`) has less noise.
     """
 
+    flags: ClassVar[tuple[str, ...]] = ("uneven columns",)
     spec: ClassVar[TestSpec] = MICrGeometric.spec.as_published(
         "micr-geometric-split",
         "maximal information coefficient of one noisy table per grid, the published mechanism repaired",
@@ -87,7 +88,7 @@ class MICrGeometricSplit(MICrGeometric):
     def validity(self, data) -> validity.Validity:
         """Flagged on all data: null tables are those of even columns, and the score depends on the margins. Public."""
         del data
-        return validity.Validity(validity.FLAG, UNEVEN, ("uneven columns",))
+        return validity.Validity(validity.FLAG, UNEVEN, self.flags)
 
     def tables(self, num_records: int):
         """The master tables."""

@@ -75,6 +75,7 @@ class PrivateGCM(PrivateTest):
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
 
     uses_z: ClassVar[bool] = True
+    flags: ClassVar[tuple[str, ...]] = (validity.FIT,)
     spec: ClassVar[TestSpec] = TestSpec(
         name="private-gcm",
         needs_all="its kernel compares each record with every other",
@@ -104,7 +105,7 @@ class PrivateGCM(PrivateTest):
     def validity(self, data) -> validity.Validity:
         """Flagged on all data: nothing checks the fit. Public."""
         del data
-        return validity.Validity(validity.FLAG, f"{builders.ACCURATE_FIT} {UNCHECKED}", (validity.FIT,))
+        return validity.Validity(validity.FLAG, f"{builders.ACCURATE_FIT} {UNCHECKED}", self.flags)
 
     def statistic(self, key, data):
         """Residual products, (n, p, q)."""

@@ -275,7 +275,7 @@ CELLS_OF_RECORD = (
     Cell("uneven strata, few records", ("stratified-table",), strata, TABLE, 150, given=ONE),
     Cell("gentle trend", ("test-of-tests",), about(_bend), BETWEEN, 6000, 1.0, ONE),
     Cell("gentle trend", ("private-gcm", "private-gcm-paper"), about(_bend), BETWEEN, 500, 1.0, ONE),
-    Cell("steep trend", ("private-gcm", "private-gcm-paper"), about(_wave), BETWEEN, 500, 10.0, ONE),
+    Cell("steep trend, little noise", ("private-gcm", "private-gcm-paper"), about(_wave, 0.1), BETWEEN, 500, 10.0, ONE),
     Cell("nothing in common", ("test-of-tests",), about(lambda z: 0.0 * z), BETWEEN, 6000, 1.0, ONE),
     Cell("nothing given, blocks of 8", BLOCKS, apart, BARE, 808, fields={"num_blocks": 101}),
     Cell("z explains half", ("winsorised-partial-correlation",), linear(0.5), Z, 4000, given=ONE),

@@ -1,6 +1,7 @@
 """Log-rank of times that are recorded in whole steps."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -73,6 +74,21 @@ def test_an_event_is_in_the_middle_of_its_step_and_who_is_censored_leaves_a_quar
         ]
         np.testing.assert_array_equal(bins, np.floor(places))
     np.testing.assert_array_equal(log_rank.ends(2, steps=steps), [0.0, 0.1, 0.9])
+
+
+def test_what_steps_leave_open_is_the_sum_of_the_page():
+    """Of two groups and two blocks of 384 bins, of one step and of four (docs/theory/log_rank.md#steps)."""
+    events, censored = np.array([[60.0, 40.0], [50.0, 20.0]]), np.array([[10.0, 30.0], [90.0, 20.0]])
+    exposed = 384.0 * np.array([[900.0, 700.0], [800.0, 500.0]])
+    hazard, share, step = np.array([0.11, 0.05]) / 384.0, np.array([[0.47, 0.42]]), 384.0 / np.array([1.0, 4.0])
+    leaving = events + censored
+    shifted = censored / 4.0 + leaving * (step * leaving / exposed) / 12.0
+    wanted = np.sum(step * hazard * (shifted[1] - share[0] * shifted.sum(axis=0)))
+    counts = np.concatenate([events, censored, np.zeros((2, 1))], axis=1)
+    with jax.enable_x64(True):
+        found = log_rank._coarse(*map(jnp.asarray, (counts, share, hazard, exposed, step)))
+    np.testing.assert_allclose(found, [wanted], rtol=1e-12)
+    assert abs(wanted) > 1.0
 
 
 def test_a_record_moves_the_counts_by_two_in_whole_steps():

@@ -378,9 +378,11 @@ def _coarse(counts, share, hazard, exposed, step):
     """
     events, censored = counts[:, : len(step)], counts[:, len(step) : 2 * len(step)]
     leaving = jnp.clip(events + censored, 0.0)
-    of_group = LATE * censored + EARLY * leaving * jnp.clip(step[None] * leaving / exposed, 0.0, 1.0)
+    least = jnp.maximum(exposed - LATE * step[None] * censored, 0.5 * exposed)  # if they leave in the middle
+    of_group = LATE * censored + EARLY * leaving * jnp.clip(step[None] * leaving / least, 0.0, 1.0)
     beyond = of_group[1:] - share * jnp.sum(of_group, axis=0)[None]
-    return beyond @ (step * jnp.maximum(hazard, 0.0))
+    most = jnp.maximum(hazard, 0.0) * jnp.sum(exposed, axis=0) / jnp.sum(least, axis=0)
+    return beyond @ (step * most)
 
 
 def _at_risk(counts):

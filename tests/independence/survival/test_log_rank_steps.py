@@ -82,8 +82,10 @@ def test_what_steps_leave_open_is_the_sum_of_the_page():
     exposed = 384.0 * np.array([[900.0, 700.0], [800.0, 500.0]])
     hazard, share, step = np.array([0.11, 0.05]) / 384.0, np.array([[0.47, 0.42]]), 384.0 / np.array([1.0, 4.0])
     leaving = events + censored
-    shifted = censored / 4.0 + leaving * (step * leaving / exposed) / 12.0
-    wanted = np.sum(step * hazard * (shifted[1] - share[0] * shifted.sum(axis=0)))
+    least = exposed - step * censored / 4.0
+    shifted = censored / 4.0 + leaving * (step * leaving / least) / 12.0
+    most = hazard * exposed.sum(axis=0) / least.sum(axis=0)
+    wanted = np.sum(step * most * (shifted[1] - share[0] * shifted.sum(axis=0)))
     counts = np.concatenate([events, censored, np.zeros((2, 1))], axis=1)
     with jax.enable_x64(True):
         found = log_rank._coarse(*map(jnp.asarray, (counts, share, hazard, exposed, step)))

@@ -55,7 +55,7 @@ class Batches:
 
 QUERY = "duckdb:"
 _OF_TEXTS = re.compile(r"(read|sniff|from)_(csv|json|ndjson|text|xlsx)|\.(csv|tsv|txt|json|jsonl|ndjson|xlsx)\b", re.I)
-_TYPES = re.compile(r"\ball_varchar\s*=\s*(true|1)|\b(types|dtypes|columns|column_types)\s*=", re.I)
+_TYPES = re.compile(r"\ball_varchar\s*=\s*(true|1)|\bcolumns\s*=", re.I)  # of all columns; `types` may leave some
 
 
 def is_query(source: Any) -> bool:
@@ -212,7 +212,7 @@ def _of_query(text: str) -> Batches:
         raise ValueError(
             "a query of text files must say the types of their columns, since DuckDB chooses them by what the records "
             "hold, and one record would change how all are read: write read_csv('FILE', all_varchar = true) or "
-            "types = {...}, or give the path of the file in place of a query."
+            "columns = {...}, or give the path of the file in place of a query."
         )
     with _answered("cannot be planned"):
         found = _of_relation(connection.sql(query))

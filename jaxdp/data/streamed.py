@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.data import batches, kept_sums, readers
+from jaxdp.data import batches, kept_sums, lines, readers
 from jaxdp.data.chosen_rows import ChosenRows
 from jaxdp.data.chunks import Chunks, joined
 from jaxdp.data.dataset import Data, Domain
@@ -83,18 +83,16 @@ def rows_of(source: Any, strict: bool = False, fits: Callable[[int], bool] = lam
 
 
 def _counted_rows(path: str, strict: bool) -> int:
-    """Records of a file of texts, without its header: by the ends of its lines, unless quoted cells may hold some."""
-    lines, quoted, block = 0, False, b"\n"
-    with readers.files.unpacking(path), readers.files.opened(path) as file:
-        while following := file.read(BLOCK):
-            block = following
-            lines += block.count(b"\n")
-            quoted = quoted or b'"' in block
-    lines += not block.endswith(b"\n")
-    if quoted and not strict:
+    """Records of a file of texts, without its header: its lines, unless quoted cells may hold their ends."""
+    if not strict and _has_quotes(path):
         with contextlib.suppress(csv.Error, UnicodeError), readers.files.text(path) as text:
-            lines = sum(1 for _ in csv.reader(text))
-    return max(lines - 1, 0)
+            return max(sum(1 for _ in csv.reader(text)) - 1, 0)
+    return lines.count(path, ())
+
+
+def _has_quotes(path: str) -> bool:
+    with readers.files.unpacking(path), readers.files.opened(path) as file:
+        return any(b'"' in block for block in iter(lambda: file.read(BLOCK), b""))
 
 
 def stream(

@@ -548,7 +548,7 @@ def test_sums_of_a_cluster_are_exact_when_a_worker_dies(folder, small_memory):
     np.testing.assert_array_equal(found, wanted)
 
 
-TYPED = "types = {{'x': 'INTEGER', 'y': 'INTEGER', 'z': 'INTEGER'}}"
+TYPED = "columns = {{'x': 'INTEGER', 'y': 'INTEGER', 'z': 'INTEGER'}}"
 
 
 @pytest.mark.parametrize("read", ["read_csv('{}', header = true, %s)", "READ_CSV_AUTO('{}', %s)"])

@@ -97,7 +97,13 @@ def test_ids_that_a_table_has_rounded_are_refused_and_whole_ones_are_told_apart(
             name: {"kind": "continuous", "bounds": [0, 1]} for name in ("a", "b")}})  # fmt: skip
 
 
-@pytest.mark.parametrize("table", ["'d.csv'", "read_csv('d.txt')", "'x/*.tsv'", "read_json('d.ndjson')", "'d.csv.gz'"])
+TEXTS_IN_QUERIES = (
+    *("'d.csv'", "read_csv('d.txt')", "'x/*.tsv'", "read_json('d.ndjson')", "'d.csv.gz'"),
+    "read_csv('d.csv', types = {'x': 'INTEGER'})",  # of other columns the records decide
+)
+
+
+@pytest.mark.parametrize("table", TEXTS_IN_QUERIES)
 def test_a_query_of_text_files_says_the_types_of_their_columns(table):
     pytest.importorskip("duckdb")
     with pytest.raises(ValueError, match="must say the types of their columns"):

@@ -59,9 +59,8 @@ class Graph(Readable):
     (for methods that answer by post-processing, the answer that removed or kept each edge).
     note: what the reader must know about how far the search went. cautions: what records and budget say against it.
     arrow_shares: float (d, d), or None for searches without one: entry (i, j) is the share of i -> j among orientations
-    sampled from a model of the released numbers, less what was wrong of it on random models of continuous and mixed
-    columns, or of few coded ones; of `max_min_pc` the bare share, which is no calibrated probability
-    (docs/discovery.md#arrows).
+    sampled from a model of the released numbers, times what was right of such shares on random models
+    (docs/discovery.md#arrow-shares).
     knowledge: what was known beforehand, to which the search kept.
     """
 

@@ -12,7 +12,6 @@ from jaxdp.core import Relation
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.directions import (
-    HELD,
     Contrasts,
     Orientation,
     Rule,
@@ -23,6 +22,7 @@ from jaxdp.discovery.engine.directions import (
 from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores
 from jaxdp.discovery.engine.orientation import compelled, cpdag_of, meek, unshielded
+from jaxdp.discovery.methods.neighbour_pc import ARROWS
 from jaxdp.statistics.tables.excess import Excess
 
 EXCESS = Excess()
@@ -247,10 +247,10 @@ def arrows_of(dag, rule, runs=12):
 def test_a_hub_keeps_its_edges_open_and_a_sink_its_arrows_where_the_noise_counts():
     hub = np.zeros((9, 9), bool)
     hub[0, 1:] = True
-    before, after = arrows_of(hub, Rule())[1], arrows_of(hub, HELD)[1]
+    before, after = arrows_of(hub, Rule())[1], arrows_of(hub, ARROWS)[1]
     assert before > 1.0  # else nothing is compared
     assert after < before / 3.0
-    assert arrows_of(hub.T, HELD)[0] > 7.0
+    assert arrows_of(hub.T, ARROWS)[0] > 7.0
 
 
 def test_a_reversed_arrow_counts_more_than_an_open_edge():
@@ -276,7 +276,7 @@ def test_the_note_says_how_many_arrows_to_expect_wrong(method):
     graph = jaxdp.discover(table, bounds=bounds, epsilon=30.0, method=method, key=jax.random.key(0))
     assert sorted(graph.directed) == [("a", "d"), ("b", "d"), ("c", "d")]
     shares = graph.arrow_shares[:3, 3]
-    assert shares.max() <= HELD.trust
+    assert shares.max() < 1.0
     assert shares.min() > 0.7
     wrong = (1.0 - shares).sum()
     told = f"Of these 3 arrows about {wrong:.1f} are expected to be wrong ({100 * wrong / 3:.0f} %), that is"
@@ -316,7 +316,7 @@ def test_arrows_are_counted_in_words(forward, known, told):
         i, j = 2 * number, 2 * number + 1
         cpdag[i, j], cpdag[j, i] = True, number not in forward
         shares[i, j] = 1.0 if number in known else 0.8
-    sentence = Orientation(cpdag, shares, HELD).sentence
+    sentence = Orientation(cpdag, shares).sentence
     assert told in sentence
     assert ("expected to be wrong" in sentence) is bool(set(forward) - set(known))
 
@@ -326,9 +326,9 @@ def test_what_is_known_of_time_keeps_its_share():
     dag[0, 1] = dag[2, 1] = True
     against = np.zeros((3, 3), bool)
     against[0, 1] = True
-    found = oriented(dag | dag.T, Contrasts([(0, 1, 2)], np.array([-5000.0]), 100.0, True, 100_000), against, HELD)
+    found = oriented(dag | dag.T, Contrasts([(0, 1, 2)], np.array([-5000.0]), 100.0, True, 100_000), against, ARROWS)
     assert found.arrow_shares[1, 0] == 1.0
-    assert found.arrow_shares.max(where=~(against | against.T), initial=0.0) <= HELD.trust
+    assert found.arrow_shares.max(where=~(against | against.T), initial=0.0) <= ARROWS.trust.of(dag | dag.T) < 1.0
 
 
 def test_what_follows_from_tiers_has_a_share_too():
@@ -336,7 +336,8 @@ def test_what_follows_from_tiers_has_a_share_too():
     dag, against = np.zeros((4, 4), bool), np.zeros((4, 4), bool)
     dag[0, 1] = dag[1, 2] = dag[2, 3] = against[1, 0] = True
     contrasts = Contrasts(unshielded(dag | dag.T), np.array([5000.0, 5000.0]), 100.0, True, 100_000)
-    found = oriented(dag | dag.T, contrasts, against, HELD)
+    found, trust = oriented(dag | dag.T, contrasts, against, ARROWS), ARROWS.trust.of(dag | dag.T)
     assert np.array_equal(found.cpdag, dag)
-    assert found.arrow_shares[dag] == pytest.approx([1.0, HELD.trust, HELD.trust], abs=0.02)
-    assert "Of the other 2 arrows about 0.3 are expected to be wrong (15 %)" in found.sentence
+    assert found.arrow_shares[dag] == pytest.approx([1.0, trust, trust], abs=0.02)
+    wrong = 2.0 * (1.0 - trust)
+    assert f"Of the other 2 arrows about {wrong:.1f} are expected to be wrong (" in found.sentence

@@ -26,7 +26,6 @@ from scipy.stats import norm
 import jaxdp
 from experiments.record import fill, provenance
 from jaxdp.discovery import cpdag_of, pc, shd
-from jaxdp.discovery.engine.directions import HELD
 
 RECORD = Path(__file__).with_suffix(".jsonl")
 PAGE = Path(__file__).parents[3] / "docs" / "discovery.md"
@@ -43,7 +42,6 @@ BUDGETS = {
     PUBLIC: "PC, not private",
 }
 LEVEL, MAX_ORDER = 0.01, 3  # of PC without privacy
-EDGES_OF_SHARES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.84, 1.0)
 
 
 def graph(model: str, columns: int, rng) -> np.ndarray:
@@ -106,12 +104,8 @@ def found_in(table: pd.DataFrame, schema: dict, epsilon: float, delta: float, se
 
 
 def measured(model: str, columns: int, n: int, budget: tuple[float, float], runs: int) -> dict:
-    """The line of the record: means over the runs; arrows are those of edges that exist.
-
-    shares: of each arrow with a share, on any edge: the share among sampled classes, whether the arrow is right,
-    whether it is reversed. `HELD.trust` turns that share into the one that is reported.
-    """
-    rows, methods, shares = [], set(), []
+    """The line of the record: means over the runs; arrows are those of edges that exist."""
+    rows, methods = [], set()
     for seed in range(FIRST_SEED, FIRST_SEED + runs):
         dag, table, schema = drawn(model, columns, n, seed)
         found_graph = found_in(table, schema, *budget, seed)
@@ -134,14 +128,9 @@ def measured(model: str, columns: int, n: int, budget: tuple[float, float], runs
                 "reversed": int((arrows & dag.T).sum()),
             }
         )
-        if found_graph.arrow_shares is not None:
-            shares += [
-                [round(float(found_graph.arrow_shares[i, j] / HELD.trust), 4), bool(pointed[i, j]), bool(dag[j, i])]
-                for i, j in np.argwhere(every)
-            ]
     head = {"model": model, "columns": columns, "n": n, "epsilon": budget[0], "delta": budget[1], "runs": runs}
     means = {name: round(float(np.mean([row[name] for row in rows])), 3) for name in rows[0]}
-    return head | {"methods": sorted(methods)} | means | {"shares": shares}
+    return head | {"methods": sorted(methods)} | means
 
 
 def cell_of(line: dict) -> tuple:
@@ -171,28 +160,6 @@ def table(lines: list[dict]) -> str:
     return "\n".join(found)
 
 
-def calibration(lines: list[dict]) -> str:
-    """Arrows by their reported share, dense models apart: how many are right and how many are reversed."""
-    found = [
-        "| share | arrows | mean share | right | reversed | dense: arrows | mean share | right | reversed |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    private = [line for line in lines if line["epsilon"] != 1000.0]
-    groups = [
-        np.array([arrow for line in private if (line["model"] == "dense") == dense for arrow in line["shares"]], float)
-        for dense in (False, True)
-    ]
-    for group in groups:
-        group[:, 0] *= HELD.trust
-    for low, high in itertools.pairwise(EDGES_OF_SHARES):
-        told = []
-        for group in groups:
-            some = group[(group[:, 0] >= low) & (group[:, 0] < high)]
-            told += [f"{len(some)}", *(f"{value:.2f}" for value in some.mean(axis=0))] if len(some) else ["0", *"   "]
-        found.append(f"| {low:g} to {min(high, HELD.trust):g} | {' | '.join(told)} |")
-    return "\n".join(found)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--columns", type=int, nargs="+", default=[10, 20])
@@ -204,7 +171,6 @@ def main() -> None:
     lines = [json.loads(line) for line in RECORD.read_text().splitlines()] if RECORD.exists() else []
     if args.table:
         fill(PAGE, "structural-models", table(lines))
-        fill(PAGE, "structural-arrows", calibration(lines))
         return
     done = {cell_of(line) for line in lines}
     for columns, n, model, budget in itertools.product(args.columns, args.records, args.models, BUDGETS):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from jaxdp.discovery.engine.arrow_trust import leftover
 from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, oriented
 from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
@@ -35,11 +36,12 @@ def by_one_release(
         return sizes(queries) if queries else np.zeros(0), np.zeros(len(queries))
 
     found = MaxMinScores((0,) * len(adjacency), scores, ORDER if max_order is None else min(max_order, ORDER), facts)
-    found.adjacency = adjacency
+    found.add([(int(i), int(j)) for i, j in np.argwhere(np.triu(adjacency))])
     triples = unshielded(adjacency)
     values = found.contrast(triples) if triples else np.zeros(0)
     asked = np.flatnonzero(np.isfinite(values))
     if not asked.size:
         return None
     contrasts = Contrasts([triples[place] for place in asked], values[asked], SD, False, 0, None, MEAN)
-    return oriented(adjacency, contrasts, facts.against_time(), rule)
+    apart = np.triu(~(adjacency | facts.forbidden), 1)
+    return oriented(adjacency, contrasts, facts.against_time(), rule, leftover(found.minimum[apart]))

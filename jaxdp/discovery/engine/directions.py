@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import betaln, log_ndtr
 
+from jaxdp.discovery.engine.arrow_trust import Trust
 from jaxdp.discovery.engine.orientation import colliders_of, compelled, orient_colliders
 
 Triple = tuple[int, int, int]
@@ -83,43 +84,32 @@ class Rule:
     parents: every number of parents of a column is equally probable beforehand, not every orientation. Of orientations
     nearly all give a column of many neighbours several parents, and then all of its edges an arrow.
     reversal: what an arrow that is drawn the wrong way counts, where a missing or an unfounded one counts 1.
-    trust: of the share of an arrow among sampled classes, what was right where it was measured: false and missing edges
-    make arrows wrong of which every number is sure.
+    trust: of the share of an arrow among sampled classes, what was right where it was measured.
     """
 
     parents: bool = False
     reversal: float = 1.0
-    trust: float = 1.0
-
-
-HELD = Rule(parents=True, reversal=4.0, trust=0.85)  # chosen and measured: docs/theory/neighbour_pc.md#arrows
+    trust: Trust = Trust(math.inf)
 
 
 @dataclasses.dataclass(frozen=True)
 class Orientation:
     """A CPDAG, bool (d, d), and how often each arrow was sampled.
 
-    arrow_shares: (d, d), the share of sampled equivalence classes in which i -> j, times the rule's trust; i - j has
-    what is left. The share is a posterior probability of a model (docs/theory/max_min_pc.md#directions), which is not
-    calibrated where trust is 1.
+    arrow_shares: (d, d), the share of sampled equivalence classes in which i -> j, a posterior probability of a model
+    (docs/theory/max_min_pc.md#directions), times what was right of it on such graphs (`Trust`); i - j has what is left.
     """
 
     cpdag: np.ndarray
     arrow_shares: np.ndarray
-    rule: Rule = Rule()
 
     @property
     def sentence(self) -> str:
-        """How many arrows there are, and how many of them to expect wrong or what their shares are not."""
+        """How many arrows there are, and how many of them to expect wrong."""
         drawn = self.cpdag & ~self.cpdag.T
         edges = np.triu(self.cpdag | self.cpdag.T)
         number, total = int(drawn.sum()), int(edges.sum())
         told = f"{number} of {total} edge{'s' * (total != 1)} {'has' if number == 1 else 'have'} an arrow."
-        if self.rule.trust == 1.0:
-            return (
-                f"{told} The share of an arrow among sampled orientations is not a calibrated probability: arrows are "
-                "wrong more often than it suggests (docs/discovery.md#arrows)."
-            )
         settled = int((drawn & (self.arrow_shares == 1.0)).sum())  # by knowledge: the trust is below 1
         if settled:
             told += f" {_of_them(settled, number)} as the public knowledge says; such an edge may still be false."
@@ -127,9 +117,9 @@ class Orientation:
             return told
         wrong = _expected_wrong(1.0 - self.arrow_shares[drawn], number - settled, settled > 0)
         return (
-            f"{told} {wrong}, that is to point the other way, or to stand where the truth has an open edge or none; "
-            "more where edges are missing, as in dense graphs (docs/discovery.md#structural-models). Arrows that share "
-            "a column tend to be right or wrong together."
+            f"{told} {wrong}, that is to point the other way, or to stand where the truth has an open edge or none, as "
+            "measured on random models (docs/discovery.md#arrow-shares). Arrows that share a column tend to be right "
+            "or wrong together."
         )
 
 
@@ -150,14 +140,19 @@ def _expected_wrong(wrong: np.ndarray, number: int, others: bool) -> str:
 
 
 def oriented(
-    skeleton: np.ndarray, contrasts: Evidence, against: np.ndarray | None = None, rule: Rule = Rule()
+    skeleton: np.ndarray,
+    contrasts: Evidence,
+    against: np.ndarray | None = None,
+    rule: Rule = Rule(),
+    leftover: float | None = None,
 ) -> Orientation:
     """The equivalence class nearest to the others that the contrasts leave probable.
 
     Before the contrasts every acyclic orientation of the skeleton (d, d) that no arc of `against` (d, d) is part of is
     equally probable, but for what RARE takes off colliders; or every number of parents of a column (`Rule.parents`).
     Orientations are sampled from what the contrasts make of that; the sampled class of the smallest mean structural
-    Hamming distance to all sampled ones, reversed arrows counted by the rule, is returned.
+    Hamming distance to all sampled ones, reversed arrows counted by the rule, is returned. leftover: dependence of
+    pairs without an edge, as `Trust` takes it.
     """
     edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(skeleton))]
     generator = np.random.default_rng(SEED)
@@ -178,8 +173,8 @@ def oriented(
     for (i, j), forward, backward in zip(edges, (sampled > 0).mean(0), (sampled < 0).mean(0), strict=True):
         shares[i, j], shares[j, i] = forward, backward
     settled = np.zeros(skeleton.shape, bool) if against is None else against | against.T
-    shares = np.where(settled, shares, rule.trust * shares)
-    return Orientation(orient_colliders(skeleton, colliders_of(dag), against), shares, rule)
+    shares = np.where(settled, shares, rule.trust.of(skeleton, leftover) * shares)
+    return Orientation(orient_colliders(skeleton, colliders_of(dag), against), shares)
 
 
 def _distance(sampled: np.ndarray, one: np.ndarray, reversal: float) -> float:

@@ -21,9 +21,10 @@ from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.records import Records, RecordsInChunks, as_records
 from jaxdp.discovery.engine import false_edges
+from jaxdp.discovery.engine.arrow_trust import Trust
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
-from jaxdp.discovery.engine.directions import HELD
+from jaxdp.discovery.engine.directions import Rule
 from jaxdp.discovery.engine.hardly_nearer import hardly_nearer
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
@@ -43,6 +44,7 @@ from jaxdp.statistics import moments
 
 LEVEL = 0.01
 MAX_ORDER = 3
+ARROWS = Rule(True, 4.0, Trust(1.97, 2.06, 0.66))  # measured: docs/discovery.md#arrow-shares
 MODEL = (
     "Model: linear with normal errors, or any columns that monotone changes of scale make so nearly (normal copula); "
     "dependence that no correlation shows is not found (neighbour_pc looks for bends), and effects that bend strongly "
@@ -115,9 +117,9 @@ def moment_pc(
     level: two-sided level of each query. max_order: largest conditioning set, default 3. keep: file for the
     answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
     Edges go until at most 5 % of those that stay are expected to be there by chance. Directions follow from how much
-    nearer to independence each common neighbour brings a pair, all triples together (`directions.HELD`), from the same
-    release. The graph's decisions hold the
-    weakest partial correlation found for each pair, as the normal |z| of its p-value, and its q-value.
+    nearer to independence each common neighbour brings a pair, all triples together, from the same release. The
+    graph's decisions hold the weakest partial correlation found for each pair, as the normal |z| of its p-value, and
+    its q-value.
     Privacy: epsilon-DP, or (epsilon, delta)-DP, under replace-one (`WinsorisedPartialCorrelation`).
     Errors: ValueError before data are read.
     """
@@ -151,7 +153,7 @@ def moment_pc(
         skeleton = find_skeleton(len(records.columns), ask, max_order=order, batched=True, known=facts)
         kept, told = false_edges.without_chance(skeleton, decisions, false_edges.SHARE)
         graph = session.graph(records, dataclasses.replace(kept, separators={}), told)
-        directed = by_one_release(kept.adjacency, lambda asked: scores.scores(asked)[:, 1], facts, order, HELD)
+        directed = by_one_release(kept.adjacency, lambda asked: scores.scores(asked)[:, 1], facts, order, ARROWS)
         if directed is not None:
             graph = dataclasses.replace(graph, cpdag=directed.cpdag, arrow_shares=directed.arrow_shares)
         few = test.validity(public_shapes(features)).verdict == validity.REFUSE

@@ -18,8 +18,9 @@ from jaxdp._base import check
 from jaxdp.core import Account, Relation, release_opened
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Data, equally_spaced
 from jaxdp.data.records import Records, as_records
+from jaxdp.discovery.engine.arrow_trust import Trust
 from jaxdp.discovery.engine.checkpoint import described
-from jaxdp.discovery.engine.directions import HELD
+from jaxdp.discovery.engine.directions import Rule
 from jaxdp.discovery.engine.hardly_nearer import hardly_nearer
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares
@@ -37,6 +38,7 @@ from jaxdp.randomness.keys import Key
 
 BEFOREHAND = Fraction(1, 10)  # of the budget, for centres and scales of continuous columns, half each
 AFTERWARDS = Shares(Fraction(4, 20), Fraction(6, 20), Fraction(10, 20))
+ARROWS = Rule(True, 4.0, Trust(4.54, 7.13))  # chosen and measured: docs/theory/neighbour_pc.md#arrows
 LOUD = 0.016  # noise of a further draw, in shares of the records, above which `moment_pc` found more of lines
 FAR = 0.4  # of the weakest line of `moment_pc`, below which this search found more of lines all the same
 MAX_VALUES = 20_000_000  # of a table, from which on the orders of all sets take minutes
@@ -143,7 +145,7 @@ def neighbour_pc(
         scores = NeighbourScores(_values(records), centre, scale, _unordered(records))
         size = records.num_records
         null = (null_level(size) / CHANCE, CHANCE)
-        bounds = Bounds(SENSITIVITY, SENSITIVITY, rounding(size), size, null, scores.looks, arrows=HELD)
+        bounds = Bounds(SENSITIVITY, SENSITIVITY, rounding(size), size, null, scores.looks, arrows=ARROWS)
         found = MaxMinScores((0,) * len(records.columns), scores, max_order, facts)
         graph = Selection(session, records, budget, shares, facts, found, bounds, drawn=2).graph(ALL, stop)
         setting = Setting(tuple(records.levels), size, epsilon, delta)

@@ -20,6 +20,7 @@ from jaxdp.core import Account, Norm, PrivateQuery, Relation, Sensitivity, relea
 from jaxdp.data.dataset import ORDINAL
 from jaxdp.data.records import Records, RecordsInChunks, as_records
 from jaxdp.discovery.engine import false_edges
+from jaxdp.discovery.engine.arrow_trust import Trust
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
 from jaxdp.discovery.engine.counts import JOINT_CELLS, NoisyCounts
@@ -40,7 +41,7 @@ LEVEL = 1e-4
 # A replacement takes one record from one cell and puts it into another; an arrival fills one cell.
 HISTOGRAM_BOUNDS = {Relation.REPLACE_ONE: 2, Relation.ADD_OR_REMOVE_ONE: 1}
 EQUAL_SDS = 3.2  # of the noise, from which draws of `max_min_pc` find as much (docs/theory/max_min_pc.md#choice)
-RULE = Rule(trust=0.85)  # of the arrows: chosen and measured on small networks (docs/discovery.md#small)
+ARROWS = Rule(trust=Trust(1.26, per_leftover=0.55))  # measured: docs/discovery.md#arrow-shares
 RANGE_SCALES = 64  # the public range leaves this many noise scales on both sides, so that clipping does not bias
 
 
@@ -178,7 +179,7 @@ def table_pc(
         kept, told = false_edges.without_chance(search, decisions, false_edges.SHARE)
 
         graph = session.graph(records, dataclasses.replace(kept, separators={}), told)
-        directed = by_one_release(kept.adjacency, sizes, facts, max_order, RULE)
+        directed = by_one_release(kept.adjacency, sizes, facts, max_order, ARROWS)
         if directed is None:
             return graph
         return dataclasses.replace(

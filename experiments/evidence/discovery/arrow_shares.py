@@ -1,0 +1,226 @@
+"""How many of the arrows with a share are right: the fit of `Trust`, and graphs held apart from it.
+
+python -m experiments.evidence.discovery.arrow_shares [--only SEARCH] [--part fit|held] [--bif FOLDER]
+python -m experiments.evidence.discovery.arrow_shares --fit     # the constants, from the rows of the part "fit"
+python -m experiments.evidence.discovery.arrow_shares --table   # of docs/discovery.md, from the rows of the part "held"
+
+Structural models are those of `structural_models.py` with edges per column as stated, coded networks those of
+`networks.py`. The part "held" has other seeds, and models, sizes and budgets that the fit has not: hubs, sinks, eight
+and twenty columns, networks of the literature (the .bif files of the Bayesian network repository). A row is a graph: of
+each arrow its share among sampled classes before any `Trust`, whether it is right, and whether it is reversed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import jax
+import numpy as np
+from scipy.optimize import minimize
+
+import jaxdp
+from experiments import record
+from experiments.evidence.discovery import structural_models
+from experiments.evidence.discovery.networks import Recipe, made
+from jaxdp import discovery
+from jaxdp.data.networks import read_bif
+from jaxdp.discovery import cpdag_of
+from jaxdp.discovery.engine.arrow_trust import OFFSET, Trust, cycles
+from jaxdp.discovery.methods import max_min_pc, moment_pc, neighbour_pc, table_pc
+from jaxdp.simulate.designs.networks import sample_network
+
+FILE, PAGE = pathlib.Path(__file__).with_suffix(".jsonl"), pathlib.Path("docs/discovery.md")
+TRUSTS = {
+    module.__name__.rpartition(".")[2]: module.ARROWS.trust
+    for module in (max_min_pc, moment_pc, neighbour_pc, table_pc)
+}
+FIT, HELD = "fit", "held"
+FIRST_SEEDS = {FIT: 40_000, HELD: 50_000}
+PUBLISHED = ("sachs", "child", "insurance", "alarm", "water", "hailfinder")
+SMALL = {
+    f"{columns} of {'-'.join(map(str, levels))}, {degree:g}": Recipe(columns, degree, levels, concentration)
+    for columns, levels, concentration in ((5, (2, 3), 0.8), (6, (2,), 0.8), (6, (2, 3), 0.5), (5, (3, 4, 5), 0.8))
+    for degree in (1.0, 2.0, 3.0)
+}
+OTHER_SMALL = {
+    "7 of 2, 2.5": Recipe(7, 2.5, (2,), 0.8),
+    "8 of 2, 1.5": Recipe(8, 1.5, (2,), 0.6),
+    "5 of 2-4, 2.5": Recipe(5, 2.5, (2, 3, 4), 1.2),
+    "6 of 2, strong": Recipe(6, 2.6, (2,), 0.3),
+}
+LARGE = {
+    "12 of 2-3": Recipe(12, 3.0, (2, 3)),
+    "20 of 2-4": Recipe(20, 3.0, (2, 3, 4)),
+    "20 of 2-4, few edges": Recipe(20, 1.8, (2, 3, 4)),
+    "15 of 2-3, dense": Recipe(15, 4.0, (2, 3), parents=4),
+    "12 of 2, weak": Recipe(12, 2.6, (2,), concentration=2.0),
+    "30 of 2-4, functions": Recipe(30, 2.5, (2, 3, 4), functions=0.2),
+    "36 of 2-4, skewed": Recipe(36, 2.8, (2, 3, 4), concentration=0.2),
+}
+OTHER_LARGE = {
+    "25 of 2-5": Recipe(25, 3.2, (2, 3, 4, 5), concentration=0.7),
+    "16 of 2, dense": Recipe(16, 3.6, (2,), concentration=0.6, parents=4),
+}
+CYCLES = {"neighbour_pc": (0.0, 0.15, 0.3, 0.4, 1.0)}
+LEFT = {"table_pc": (0.0, 0.5, 1.0, 2.0, 99.0), "moment_pc": (0.0, 0.5, 1.0, 2.0, 99.0)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One setting; edges: per column, of structural models."""
+
+    search: str
+    kind: str
+    columns: int
+    n: int
+    epsilon: float
+    delta: float = 0.0
+    edges: float = 0.0
+
+
+def cases(part: str, bif: bool) -> Iterator[Case]:
+    """All settings of a part."""
+    if part == FIT:
+        for kind, columns, edges in itertools.product(
+            ("lines", "tanh", "parabolas", "mixed"), (6, 10, 16), (0.8, 1.2, 1.6, 2.0, 2.5)
+        ):
+            if edges < (columns - 1) / 2.0:
+                yield Case("moment_pc", kind, columns, 3000, 3.0, 0.0, edges)
+                yield Case("neighbour_pc", kind, columns, 10_000, 3.0, 0.0, edges)
+    else:
+        for kind, columns, edges in itertools.product(
+            ("lines", "heavy tails", "hub", "sink", "mixed"), (8, 20), (1.0, 1.4, 2.2)
+        ):
+            yield Case("moment_pc", kind, columns, 5000, 1.0, 1e-6, edges)
+            yield Case("neighbour_pc", kind, columns, 20_000, 1.0, 1e-6, edges)
+            yield Case("neighbour_pc", kind, columns, 20_000, 1.0, 0.0, edges)
+    small, large = (SMALL, LARGE) if part == FIT else (OTHER_SMALL, OTHER_LARGE)
+    for kind, (n, epsilon) in itertools.product(small, ((3000, 3.0), (10_000, 1.0), (50_000, 3.0))):
+        yield Case("table_pc", kind, 0, n, epsilon)
+    published = PUBLISHED if part == HELD and bif else ()
+    for kind, n, budget in itertools.product((*large, *published), (10_000, 100_000), structural_models.BUDGETS):
+        if budget in ((1.0, 0.0), (3.0, 0.0), (1.0, 1e-6)):
+            yield Case("max_min_pc", kind, 0, n, *budget)
+
+
+def measured(case: Case, seed: int, bif: pathlib.Path | None) -> dict[str, Any] | None:
+    """The row of one graph; None where no arrow has a share."""
+    told: list[tuple[float, float | None]] = []
+
+    def recorded(trust, skeleton, leftover=None):
+        told.append((cycles(skeleton), leftover))
+        return 1.0
+
+    with mock.patch.object(Trust, "of", recorded):
+        dag, graph = found(case, seed, bif)
+    if graph.arrow_shares is None:
+        return None
+    true = cpdag_of(dag)
+    pointed = true & ~true.T
+    drawn = np.argwhere(graph.cpdag & ~graph.cpdag.T)
+    arrows = [[round(float(graph.arrow_shares[i, j]), 4), int(pointed[i, j]), int(dag[j, i])] for i, j in drawn]
+    at, left = told[-1]
+    row = {"seed": seed, "cycles": round(at, 4), "leftover": None if left is None else round(left, 4)}
+    return dataclasses.asdict(case) | row | {"arrows": arrows}
+
+
+def found(case: Case, seed: int, bif: pathlib.Path | None):
+    """(The true graph, the one that was found)."""
+    key = jax.random.key(seed)
+    if case.columns:
+        with mock.patch.dict(structural_models.EDGES, {case.kind: case.edges}):
+            dag, table, schema = structural_models.drawn(case.kind, case.columns, case.n, seed)
+        budget = {"epsilon": case.epsilon, "delta": case.delta}
+        return dag, jaxdp.discover(table, schema=schema, key=key, method=case.search, **budget)
+    recipes = SMALL | LARGE | OTHER_SMALL | OTHER_LARGE
+    net = made(recipes[case.kind], seed) if case.kind in recipes else read_bif(bif / f"{case.kind}.bif")
+    records = sample_network(key, net, case.n)
+    budget = {"epsilon": case.epsilon} | ({"delta": case.delta} if case.delta else {})
+    return net.dag, getattr(discovery, case.search)(jax.random.fold_in(key, 1), records, **budget)
+
+
+def fitted(rows: list[dict[str, Any]], search: str) -> tuple[Trust, float]:
+    """Trust by maximum likelihood, and the mean log likelihood."""
+    own = [row for row in rows if row["search"] == search]
+    every = [(row["cycles"], row["leftover"], *arrow) for row in own for arrow in row["arrows"]]
+    at, left, share, right, _ = (np.array(values, float) for values in zip(*every, strict=True))
+    released = np.isfinite(left)
+    logs = np.where(released, np.log(OFFSET + np.where(released, left, 1.0)), 0.0)
+
+    def loss(constants):
+        odds = constants[0] - constants[1] * at - (constants[2] if released.any() else 0.0) * logs
+        chance = np.clip(share / (1.0 + np.exp(-odds)), 1e-6, 1.0 - 1e-6)
+        return -np.mean(np.where(right > 0, np.log(chance), np.log1p(-chance)))
+
+    best = minimize(loss, [2.0, 2.0, 0.2], method="Nelder-Mead", options={"maxiter": 4000})
+    return Trust(*(round(float(value), 2) for value in best.x)), float(best.fun)
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Markdown: arrows of graphs held apart by their reported share, and graphs by what the notes expect."""
+    lines = ["| search | graphs | arrows | mean share | right | reversed |", "|---|---|---|---|---|---|"]
+    for search, trust in TRUSTS.items():
+        own = [row for row in rows if row["search"] == search and row["arrows"]]
+        for name, group in _groups(search, own):
+            arrows = np.array(
+                [
+                    (share * trust.at(row["cycles"], row["leftover"]), right, reversed_)
+                    for row in group
+                    for share, right, reversed_ in row["arrows"]
+                ]
+            ).reshape(-1, 3)
+            if len(arrows):
+                told = " | ".join(f"{value:.2f}" for value in arrows.mean(axis=0))
+                lines.append(f"| `{search}`{name} | {len(group)} | {len(arrows)} | {told} |")
+    return "\n".join(lines)
+
+
+def _groups(search: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    yield "", rows
+    for what, bands in (("cycles", CYCLES), ("leftover", LEFT)):
+        for low, high in itertools.pairwise(bands.get(search, ())):
+            some = [row for row in rows if row[what] is not None and low <= row[what] < high]
+            yield f", {what} {low:g} to {high:g}", some
+    if search == "max_min_pc":
+        yield ", networks of the literature", [row for row in rows if row["kind"] in PUBLISHED]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=TRUSTS)
+    parser.add_argument("--part", choices=FIRST_SEEDS)
+    parser.add_argument("--bif", type=pathlib.Path)
+    parser.add_argument("--runs", type=int, default=4)
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--table", action="store_true")
+    asked = parser.parse_args()
+    rows = [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.exists() else []
+    parts = {part: [row for row in rows if row.get("part") == part] for part in FIRST_SEEDS}
+    if asked.fit:
+        for search in TRUSTS:
+            print(search, *fitted(parts[FIT], search), "now", TRUSTS[search])
+        return
+    if asked.table:
+        record.fill(PAGE, "arrow-shares", table(parts[HELD]))
+        return
+
+    def made_rows():
+        for part, first in FIRST_SEEDS.items():
+            for seed, case in itertools.product(range(first, first + asked.runs), cases(part, asked.bif is not None)):
+                if asked.part in (None, part) and asked.only in (None, case.search):
+                    row = measured(case, seed, asked.bif)
+                    if row is not None:
+                        yield {"part": part} | row
+
+    record.append(FILE, made_rows())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""How much of the share of an arrow was right where it was measured, by what a found graph itself shows.
+
+Shares follow from the numbers of one skeleton. False and missing edges make arrows wrong of which every number is sure,
+and two things that are public tell skeletons of many such edges from others: cycles, and pairs without an edge that
+stay dependent. Fitted and measured on random models: docs/discovery.md#arrow-shares.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+OFFSET = 0.1  # added to the leftover dependence, whose logarithm counts
+LOUDEST = 4.0  # sds to which the |z| of a pair counts: a missing edge, not how strong it is
+
+
+@dataclasses.dataclass(frozen=True)
+class Trust:
+    """expit(constant - per_cycle cycles - per_leftover log(OFFSET + leftover)): what is right of a share of 1.
+
+    cycles: independent cycles of the skeleton per column. leftover: mean square of the least |z| of the pairs that no
+    edge joins; about 1 and less where they are independent given some set.
+    """
+
+    constant: float
+    per_cycle: float = 0.0
+    per_leftover: float = 0.0
+
+    def of(self, skeleton: np.ndarray, leftover: float | None = None) -> float:
+        """Of the arrows of a skeleton (d, d); leftover: None where nothing is released about pairs without an edge."""
+        return self.at(cycles(skeleton), leftover)
+
+    def at(self, cycles: float, leftover: float | None) -> float:
+        """The same by the two numbers."""
+        odds = self.constant - self.per_cycle * cycles
+        if leftover is not None:
+            odds -= self.per_leftover * math.log(OFFSET + leftover)
+        return 1.0 / (1.0 + math.exp(-odds))
+
+
+def cycles(skeleton: np.ndarray) -> float:
+    """Independent cycles of a symmetric skeleton (d, d) per column: edges beyond those of a spanning forest."""
+    component = np.arange(len(skeleton))
+    edges = np.argwhere(np.triu(skeleton))
+    for i, j in edges:
+        component[component == component[j]] = component[i]
+    return (len(edges) - len(skeleton) + len(np.unique(component))) / len(skeleton)
+
+
+def leftover(least: np.ndarray) -> float | None:
+    """Mean square of the least |z| of pairs without an edge, each at most LOUDEST; None without such a pair."""
+    return float(np.mean(np.minimum(least, LOUDEST) ** 2)) if len(least) else None

@@ -7,7 +7,7 @@ import pytest
 
 import jaxdp
 from jaxdp import discovery
-from jaxdp.discovery.engine.arrow_trust import Trust
+from jaxdp.discovery.engine.arrow_trust import Shown, Trust
 from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
 from jaxdp.discovery.engine.directions import Rule
 from jaxdp.discovery.engine.knowledge import Known
@@ -30,7 +30,7 @@ def test_a_neighbour_that_explains_a_dependence_is_no_collider_and_one_that_make
     assert found.cpdag[0, 1]
     assert found.cpdag[2, 1]
     assert bool(found.cpdag[1, 0]) is not is_collider
-    assert np.all(found.arrow_shares <= Trust(2.0).of(path()))
+    assert np.all(found.arrow_shares <= Trust(2.0).of(Shown(0.0)))
 
 
 def test_without_a_triple_there_are_no_contrasts():

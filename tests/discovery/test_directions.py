@@ -10,6 +10,7 @@ from scipy import integrate
 import jaxdp
 from jaxdp.core import Relation
 from jaxdp.data.records import as_records
+from jaxdp.discovery.engine.arrow_trust import Shown
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.directions import (
     Contrasts,
@@ -328,7 +329,7 @@ def test_what_is_known_of_time_keeps_its_share():
     against[0, 1] = True
     found = oriented(dag | dag.T, Contrasts([(0, 1, 2)], np.array([-5000.0]), 100.0, True, 100_000), against, ARROWS)
     assert found.arrow_shares[1, 0] == 1.0
-    assert found.arrow_shares.max(where=~(against | against.T), initial=0.0) <= ARROWS.trust.of(dag | dag.T) < 1.0
+    assert found.arrow_shares.max(where=~(against | against.T), initial=0.0) <= ARROWS.trust.of(Shown(0.0)) < 1.0
 
 
 def test_what_follows_from_tiers_has_a_share_too():
@@ -336,7 +337,7 @@ def test_what_follows_from_tiers_has_a_share_too():
     dag, against = np.zeros((4, 4), bool), np.zeros((4, 4), bool)
     dag[0, 1] = dag[1, 2] = dag[2, 3] = against[1, 0] = True
     contrasts = Contrasts(unshielded(dag | dag.T), np.array([5000.0, 5000.0]), 100.0, True, 100_000)
-    found, trust = oriented(dag | dag.T, contrasts, against, ARROWS), ARROWS.trust.of(dag | dag.T)
+    found, trust = oriented(dag | dag.T, contrasts, against, ARROWS), ARROWS.trust.of(Shown(0.0))
     assert np.array_equal(found.cpdag, dag)
     assert found.arrow_shares[dag] == pytest.approx([1.0, trust, trust], abs=0.02)
     wrong = 2.0 * (1.0 - trust)

@@ -32,7 +32,7 @@ from experiments.evidence.discovery.networks import Recipe, made
 from jaxdp import discovery
 from jaxdp.data.networks import read_bif
 from jaxdp.discovery import cpdag_of
-from jaxdp.discovery.engine.arrow_trust import OFFSET, Trust, cycles
+from jaxdp.discovery.engine.arrow_trust import OFFSET, TYPICAL, Shown, Trust
 from jaxdp.discovery.methods import max_min_pc, moment_pc, neighbour_pc, table_pc
 from jaxdp.simulate.designs.networks import sample_network
 
@@ -43,7 +43,7 @@ TRUSTS = {
 }
 FIT, HELD = "fit", "held"
 FIRST_SEEDS = {FIT: 40_000, HELD: 50_000}
-PUBLISHED = ("sachs", "child", "insurance", "alarm", "water", "hailfinder")
+PUBLISHED = {FIT: ("sachs", "child", "insurance"), HELD: ("alarm", "water", "hailfinder", "hepar2")}
 SMALL = {
     f"{columns} of {'-'.join(map(str, levels))}, {degree:g}": Recipe(columns, degree, levels, concentration)
     for columns, levels, concentration in ((5, (2, 3), 0.8), (6, (2,), 0.8), (6, (2, 3), 0.5), (5, (3, 4, 5), 0.8))
@@ -88,23 +88,27 @@ class Case:
 def cases(part: str, bif: bool) -> Iterator[Case]:
     """All settings of a part."""
     if part == FIT:
-        for kind, columns, edges in itertools.product(
-            ("lines", "tanh", "parabolas", "mixed"), (6, 10, 16), (0.8, 1.2, 1.6, 2.0, 2.5)
-        ):
-            if edges < (columns - 1) / 2.0:
-                yield Case("moment_pc", kind, columns, 3000, 3.0, 0.0, edges)
-                yield Case("neighbour_pc", kind, columns, 10_000, 3.0, 0.0, edges)
+        models, sizes, edges = ("lines", "tanh", "parabolas", "mixed"), (6, 12), (0.8, 1.2, 1.6, 2.0, 2.5)
+        budgets = (
+            ("moment_pc", 3000, 3.0, 0.0),
+            ("neighbour_pc", 10_000, 3.0, 0.0),
+            ("neighbour_pc", 20_000, 1.0, 0.0),
+        )
     else:
-        for kind, columns, edges in itertools.product(
-            ("lines", "heavy tails", "hub", "sink", "mixed"), (8, 20), (1.0, 1.4, 2.2)
-        ):
-            yield Case("moment_pc", kind, columns, 5000, 1.0, 1e-6, edges)
-            yield Case("neighbour_pc", kind, columns, 20_000, 1.0, 1e-6, edges)
-            yield Case("neighbour_pc", kind, columns, 20_000, 1.0, 0.0, edges)
+        models, sizes, edges = ("lines", "heavy tails", "hub", "sink", "mixed"), (8, 20), (1.0, 1.4, 2.2)
+        budgets = (
+            ("moment_pc", 5000, 1.0, 1e-6),
+            ("neighbour_pc", 20_000, 1.0, 1e-6),
+            ("neighbour_pc", 15_000, 2.0, 0.0),
+        )
+    for kind, columns, per_column in itertools.product(models, sizes, edges):
+        if per_column < (columns - 1) / 2.0:
+            for search, *budget in budgets:
+                yield Case(search, kind, columns, *budget, per_column)
     small, large = (SMALL, LARGE) if part == FIT else (OTHER_SMALL, OTHER_LARGE)
     for kind, (n, epsilon) in itertools.product(small, ((3000, 3.0), (10_000, 1.0), (50_000, 3.0))):
         yield Case("table_pc", kind, 0, n, epsilon)
-    published = PUBLISHED if part == HELD and bif else ()
+    published = PUBLISHED[part] if bif else ()
     for kind, n, budget in itertools.product((*large, *published), (10_000, 100_000), structural_models.BUDGETS):
         if budget in ((1.0, 0.0), (3.0, 0.0), (1.0, 1e-6)):
             yield Case("max_min_pc", kind, 0, n, *budget)
@@ -112,10 +116,10 @@ def cases(part: str, bif: bool) -> Iterator[Case]:
 
 def measured(case: Case, seed: int, bif: pathlib.Path | None) -> dict[str, Any] | None:
     """The row of one graph; None where no arrow has a share."""
-    told: list[tuple[float, float | None]] = []
+    told: list[Shown] = []
 
-    def recorded(trust, skeleton, leftover=None):
-        told.append((cycles(skeleton), leftover))
+    def recorded(trust, shown):
+        told.append(shown)
         return 1.0
 
     with mock.patch.object(Trust, "of", recorded):
@@ -126,9 +130,7 @@ def measured(case: Case, seed: int, bif: pathlib.Path | None) -> dict[str, Any] 
     pointed = true & ~true.T
     drawn = np.argwhere(graph.cpdag & ~graph.cpdag.T)
     arrows = [[round(float(graph.arrow_shares[i, j]), 4), int(pointed[i, j]), int(dag[j, i])] for i, j in drawn]
-    at, left = told[-1]
-    row = {"seed": seed, "cycles": round(at, 4), "leftover": None if left is None else round(left, 4)}
-    return dataclasses.asdict(case) | row | {"arrows": arrows}
+    return dataclasses.asdict(case) | {"seed": seed} | dataclasses.asdict(told[-1]) | {"arrows": arrows}
 
 
 def found(case: Case, seed: int, bif: pathlib.Path | None):
@@ -146,21 +148,38 @@ def found(case: Case, seed: int, bif: pathlib.Path | None):
     return net.dag, getattr(discovery, case.search)(jax.random.fold_in(key, 1), records, **budget)
 
 
+def shown(row: dict[str, Any]) -> Shown:
+    """What the graph of a row shows."""
+    return Shown(**{field.name: row[field.name] for field in dataclasses.fields(Shown)})
+
+
 def fitted(rows: list[dict[str, Any]], search: str) -> tuple[Trust, float]:
     """Trust by maximum likelihood, and the mean log likelihood."""
     own = [row for row in rows if row["search"] == search]
-    every = [(row["cycles"], row["leftover"], *arrow) for row in own for arrow in row["arrows"]]
-    at, left, share, right, _ = (np.array(values, float) for values in zip(*every, strict=True))
-    released = np.isfinite(left)
-    logs = np.where(released, np.log(OFFSET + np.where(released, left, 1.0)), 0.0)
+    facts = [
+        (
+            1.0,
+            -row["cycles"],
+            -np.log(OFFSET + row["leftover"]) if row["leftover"] is not None else 0.0,
+            -np.log(row["noise"] / TYPICAL) if row["noise"] is not None else 0.0,
+        )
+        for row in own
+        for _ in row["arrows"]
+    ]
+    share, right, _ = np.array([arrow for row in own for arrow in row["arrows"]], float).T
+    matrix = np.array(facts)
+    used = [0, *(column for column in range(1, 4) if np.ptp(matrix[:, column]) > 0)]
 
     def loss(constants):
-        odds = constants[0] - constants[1] * at - (constants[2] if released.any() else 0.0) * logs
-        chance = np.clip(share / (1.0 + np.exp(-odds)), 1e-6, 1.0 - 1e-6)
+        chance = np.clip(share / (1.0 + np.exp(-matrix[:, used] @ constants)), 1e-6, 1.0 - 1e-6)
         return -np.mean(np.where(right > 0, np.log(chance), np.log1p(-chance)))
 
-    best = minimize(loss, [2.0, 2.0, 0.2], method="Nelder-Mead", options={"maxiter": 4000})
-    return Trust(*(round(float(value), 2) for value in best.x)), float(best.fun)
+    best = minimize(
+        loss, [2.0] + [0.2] * (len(used) - 1), method="Nelder-Mead", options={"maxiter": 8000, "maxfev": 8000}
+    )
+    constants = np.zeros(4)
+    constants[used] = best.x
+    return Trust(*constants.round(2).tolist()), float(best.fun)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -171,7 +190,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         for name, group in _groups(search, own):
             arrows = np.array(
                 [
-                    (share * trust.at(row["cycles"], row["leftover"]), right, reversed_)
+                    (share * trust.of(shown(row)), right, reversed_)
                     for row in group
                     for share, right, reversed_ in row["arrows"]
                 ]
@@ -189,7 +208,7 @@ def _groups(search: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, list
             some = [row for row in rows if row[what] is not None and low <= row[what] < high]
             yield f", {what} {low:g} to {high:g}", some
     if search == "max_min_pc":
-        yield ", networks of the literature", [row for row in rows if row["kind"] in PUBLISHED]
+        yield ", networks of the literature", [row for row in rows if row["kind"] in PUBLISHED[HELD]]
 
 
 def main() -> None:

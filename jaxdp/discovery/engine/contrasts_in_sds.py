@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jaxdp.discovery.engine.arrow_trust import leftover
+from jaxdp.discovery.engine.arrow_trust import Shown, cycles, leftover
 from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, oriented
 from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
@@ -44,4 +44,5 @@ def by_one_release(
         return None
     contrasts = Contrasts([triples[place] for place in asked], values[asked], SD, False, 0, None, MEAN)
     apart = np.triu(~(adjacency | facts.forbidden), 1)
-    return oriented(adjacency, contrasts, facts.against_time(), rule, leftover(found.minimum[apart]))
+    shown = Shown(cycles(adjacency), leftover(found.minimum[apart]))
+    return oriented(adjacency, contrasts, facts.against_time(), rule, shown)

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import betaln, log_ndtr
 
-from jaxdp.discovery.engine.arrow_trust import Trust
+from jaxdp.discovery.engine.arrow_trust import Shown, Trust, cycles
 from jaxdp.discovery.engine.orientation import colliders_of, compelled, orient_colliders
 
 Triple = tuple[int, int, int]
@@ -144,15 +144,15 @@ def oriented(
     contrasts: Evidence,
     against: np.ndarray | None = None,
     rule: Rule = Rule(),
-    leftover: float | None = None,
+    shown: Shown | None = None,
 ) -> Orientation:
     """The equivalence class nearest to the others that the contrasts leave probable.
 
     Before the contrasts every acyclic orientation of the skeleton (d, d) that no arc of `against` (d, d) is part of is
     equally probable, but for what RARE takes off colliders; or every number of parents of a column (`Rule.parents`).
     Orientations are sampled from what the contrasts make of that; the sampled class of the smallest mean structural
-    Hamming distance to all sampled ones, reversed arrows counted by the rule, is returned. leftover: dependence of
-    pairs without an edge, as `Trust` takes it.
+    Hamming distance to all sampled ones, reversed arrows counted by the rule, is returned. shown: what the graph shows
+    of its edges; default, its cycles.
     """
     edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(skeleton))]
     generator = np.random.default_rng(SEED)
@@ -173,7 +173,7 @@ def oriented(
     for (i, j), forward, backward in zip(edges, (sampled > 0).mean(0), (sampled < 0).mean(0), strict=True):
         shares[i, j], shares[j, i] = forward, backward
     settled = np.zeros(skeleton.shape, bool) if against is None else against | against.T
-    shares = np.where(settled, shares, rule.trust.of(skeleton, leftover) * shares)
+    shares = np.where(settled, shares, rule.trust.of(shown or Shown(cycles(skeleton))) * shares)
     return Orientation(orient_colliders(skeleton, colliders_of(dag), against), shares)
 
 

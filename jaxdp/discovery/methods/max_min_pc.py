@@ -21,7 +21,7 @@ from jaxdp._base import check
 from jaxdp.core import Account, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine import false_edges
-from jaxdp.discovery.engine.arrow_trust import Trust
+from jaxdp.discovery.engine.arrow_trust import Shown, Trust, cycles
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
 from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, Triple, oriented
@@ -375,7 +375,10 @@ class Selection:
         if contrasts is None:
             return None
         evidence = contrasts if table is None else self._with_tables(contrasts, share, table)
-        return oriented(adjacency, evidence, self._known.against_time(), self._arrows)
+        shown = Shown(
+            cycles(adjacency), noise=contrasts.scale / contrasts.num_records if contrasts.num_records else None
+        )
+        return oriented(adjacency, evidence, self._known.against_time(), self._arrows, shown)
 
     def _contrasts(self, triples: list[Triple], weighed: tuple[Decision, ...], share: Fraction) -> Contrasts | None:
         """One number for each triple that a set with its middle may be about."""

@@ -142,16 +142,17 @@ def _edges(graph: Graph) -> tuple[list[str], list[list[Any]]]:
     q_value: where the search has one, the share of edges expected to join independent columns, were this the weakest.
     share_a_to_b, share_b_to_a: of edges, how often the two arrows were sampled (`Graph.arrow_shares`); an edge without
     a direction has the rest. A search on one noisy table answers by post-processing: its queries cost nothing
-    on top of the table. public_knowledge: what of the edge was known beforehand. A required edge has a row without an
-    answer.
+    on top of the table. public_knowledge: what of the edge was known beforehand. A required or a
+    forbidden edge has a row without an answer.
     """
     rows = []
     for item in graph.decisions:
         epsilon = None if item.epsilon is None else float(amounts.spent(item.epsilon))
         asked = [" ".join(graph.names[k] for k in item.given), bool(graph.skeleton[item.i, item.j]), item.independent]
         rows.append(_row(graph, item.i, item.j, [*asked, _short(item.value), epsilon, _short(item.q_value)]))
-    for i, j in np.argwhere(np.triu(graph.known.required)).tolist():
-        rows.append(_row(graph, i, j, ["", True, None, None, None, None]))
+    for pairs, edge in ((graph.known.required, True), (graph.known.forbidden, False)):
+        for i, j in np.argwhere(np.triu(pairs)).tolist():
+            rows.append(_row(graph, i, j, ["", edge, None, None, None, None]))
     arrows = ["share_a_to_b", "share_b_to_a"]
     header = ["a", "b", "given", "edge", "independent", "released_value", "epsilon", "q_value", *arrows]
     return [*header, "public_knowledge"], rows
@@ -163,7 +164,8 @@ def _row(graph: Graph, i: int, j: int, answer: list[Any]) -> list[Any]:
     if graph.arrow_shares is not None and graph.skeleton[i, j]:
         arrows = [_short(graph.arrow_shares[i, j]), _short(graph.arrow_shares[j, i])]
     settled = graph.settled[i, j] or graph.settled[j, i]
-    known = ["required"] * bool(graph.known.required[i, j]) + ["direction"] * bool(settled)
+    known = ["required"] * bool(graph.known.required[i, j]) + ["forbidden"] * bool(graph.known.forbidden[i, j])
+    known += ["direction"] * bool(settled)
     return [graph.names[i], graph.names[j], *answer, *arrows, ", ".join(known)]
 
 

@@ -173,7 +173,11 @@ def test_discover_with_a_delta_and_knowledge(survey, tmp_path, capsys):
     required = [row for row in rows if {row["a"], row["b"]} == {"asia", "bronc"}]
     assert [(row["edge"], row["independent"], row["q_value"]) for row in required] == [("True", "", "")]
     assert required[0]["public_knowledge"] == "required, direction"
-    assert {row["public_knowledge"] for row in rows} == {"required, direction", "direction", ""}
+    assert {row["public_knowledge"] for row in rows} == {"required, direction", "direction", "forbidden", ""}
+    forbidden = [row for row in rows if {row["a"], row["b"]} == {"bronc", "dysp"}]
+    assert [(row["edge"], row["independent"], row["public_knowledge"]) for row in forbidden] == [
+        ("False", "", "forbidden")
+    ]
     result = json.loads((tmp_path / "out/result.json").read_text())
     assert "asia -> bronc (required)" in result["answer"]
     assert result["answer"].count("required") == 1

@@ -1,8 +1,8 @@
 """How much of the share of an arrow was right where it was measured, by what a found graph itself shows.
 
 Shares follow from the numbers of one skeleton. False and missing edges make arrows wrong of which every number is sure,
-and three public things tell skeletons with many such edges from others: cycles, pairs without an edge that stay
-dependent, and the noise. Fitted and measured on random models: docs/discovery.md#arrow-shares.
+and two public things tell skeletons with many such edges from others: cycles, and pairs without an edge that stay
+dependent. Fitted and measured on random models: docs/discovery.md#arrow-shares.
 """
 
 import dataclasses
@@ -11,7 +11,6 @@ import math
 import numpy as np
 
 OFFSET = 0.1  # added to the leftover dependence, whose logarithm counts
-TYPICAL = 0.01  # noise of a contrast, as a share of the records
 LOUDEST = 4.0  # sds to which the |z| of a pair counts: a missing edge, not how strong it is
 
 
@@ -20,33 +19,29 @@ class Shown:
     """What a found graph shows of its edges, public.
 
     cycles: independent cycles of the skeleton per column. leftover: mean square of the least |z| of the pairs that no
-    edge joins; about 1 and less where they are independent given some set; None where that is not released. noise: of a
-    contrast, as a share of the records; None where it is in sds,
-    or where the number of records is private.
+    edge joins; about 1 and less where they are independent given some set; None where that is not released.
     """
 
     cycles: float
     leftover: float | None = None
-    noise: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Trust:
-    """What is right of a share of 1: expit(constant - per_cycle cycles - per_leftover log(OFFSET + leftover)
-    - per_noise log(noise / TYPICAL)); a term whose number is not released counts as 0."""
+    """What is right of a share of 1: expit(constant - per_cycle cycles - per_leftover log(OFFSET + leftover)).
+
+    The last term is 0 where the leftover is not released.
+    """
 
     constant: float
     per_cycle: float = 0.0
     per_leftover: float = 0.0
-    per_noise: float = 0.0
 
     def of(self, shown: Shown) -> float:
         """Of the arrows of a graph that shows this."""
         odds = self.constant - self.per_cycle * shown.cycles
         if shown.leftover is not None:
             odds -= self.per_leftover * math.log(OFFSET + shown.leftover)
-        if shown.noise is not None:
-            odds -= self.per_noise * math.log(shown.noise / TYPICAL)
         return 1.0 / (1.0 + math.exp(-odds))
 
 

@@ -21,7 +21,7 @@ from jaxdp._base import check
 from jaxdp.core import Account, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine import false_edges
-from jaxdp.discovery.engine.arrow_trust import Shown, Trust, cycles
+from jaxdp.discovery.engine.arrow_trust import Trust
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
 from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, Triple, oriented
@@ -50,7 +50,7 @@ STOP = 0.3  # score of stopping, in units of the largest noise of all pairs
 DRAWS = {True: 0.5, False: 0.8}  # of further edges that are planned, per column; for pure epsilon, and for zCDP
 AGAIN = 2  # after a stop, the draws that are left become so many times fewer, with as much more budget each
 EXCESS = Excess()
-ARROWS = Rule(trust=Trust(2.0))  # measured: docs/discovery.md#arrow-shares
+ARROWS = Rule(trust=Trust(1.75))  # measured: docs/discovery.md#arrow-shares
 CUBE_CELLS = 1 << 18  # up to here all tables follow from one joint table faster than from bitmaps
 GUARDED, KEEP, ALL, FOREST, TREE = "guarded", "keep", "all", "forest", "tree"
 SHARES = {
@@ -375,10 +375,7 @@ class Selection:
         if contrasts is None:
             return None
         evidence = contrasts if table is None else self._with_tables(contrasts, share, table)
-        shown = Shown(
-            cycles(adjacency), noise=contrasts.scale / contrasts.num_records if contrasts.num_records else None
-        )
-        return oriented(adjacency, evidence, self._known.against_time(), self._arrows, shown)
+        return oriented(adjacency, evidence, self._known.against_time(), self._arrows)
 
     def _contrasts(self, triples: list[Triple], weighed: tuple[Decision, ...], share: Fraction) -> Contrasts | None:
         """One number for each triple that a set with its middle may be about."""

@@ -41,7 +41,7 @@ LEVEL = 1e-4
 # A replacement takes one record from one cell and puts it into another; an arrival fills one cell.
 HISTOGRAM_BOUNDS = {Relation.REPLACE_ONE: 2, Relation.ADD_OR_REMOVE_ONE: 1}
 EQUAL_SDS = 3.2  # of the noise, from which draws of `max_min_pc` find as much (docs/theory/max_min_pc.md#choice)
-ARROWS = Rule(trust=Trust(1.26, per_leftover=0.55))  # measured: docs/discovery.md#arrow-shares
+ARROWS = Rule(trust=Trust(1.93, per_leftover=1.12))  # measured: docs/discovery.md#arrow-shares
 RANGE_SCALES = 64  # the public range leaves this many noise scales on both sides, so that clipping does not bias
 
 

@@ -25,9 +25,12 @@ OTHERS = 0.3  # kappa: weight of the other coordinates in the scores that are re
 PER_OTHER = 2.0  # q: theirs in the row of information is q kappa, where the bound is one in L1
 FARTHEST = 2.5  # C: records with a whitened column beyond it weigh less than one
 SURE = 40.0  # sds of information that remain where weights reach farther
+SURELY_STARTED = 3.0  # sds of its noise, beyond which a start has a slope of X (#start-of-x)
 SURELY, MAX_OVERSHOT = 2.0, 4.0  # sds of noise; largest factor by which a step is cut
 LONGEST = 0.5  # step of the start, in slopes per sd, that a round can make
+EXCESS = 0.3  # of the information beyond that of normal columns, how wrong it may be away from the start (#pivot)
 MODELLED = 0.6  # how wrong the rows of the information that are modelled may be, as a share (#pivot)
+FEW = 3.0  # sds of its noise, within which the variance of a column of one level is that of no record
 FLOOR = 1e-3  # of the variance of a column on its scale
 MIN_COUNT = 0.05  # of the records, that count at least
 MIN_LEFT = 0.02  # of the information about X, which the other columns leave at least
@@ -66,6 +69,11 @@ def _without_last(slopes, held):
     return jnp.where(held & (jnp.arange(slopes.shape[-1]) == slopes.shape[-1] - 1), 0.0, slopes)
 
 
+def _beyond(limit, value):
+    """What of a number exceeds a limit in size."""
+    return jnp.sign(value) * jnp.maximum(jnp.abs(value) - limit, 0.0)
+
+
 def _left_by(noise_variance, values):
     """What is kept of a noisy vector (James-Stein): none of it where it is no longer than its noise."""
     return jnp.maximum(1.0 - noise_variance / jnp.maximum(jnp.sum(values**2), 1e-30), 0.0)
@@ -82,7 +90,8 @@ class Start:
     multiplied by. step, scored: what the last round moved the slopes by, (p,), and the scores that told it so; 0 before
     there was one. rare: whether so few records vary X that the start has no slope of it: about another their
     scores say nothing of slope 0 (docs/theory/logistic_regression.md#rare). known: what the family has prepared of the
-    other fields, where they are used many times.
+    other fields, where they are used many times. few: (d,), columns of a level that hardly any
+    record has, as far as the noise shows; they are not whitened.
     """
 
     mean: Any
@@ -98,19 +107,28 @@ class Start:
     scored: Any = 0.0
     rare: Any = False
     known: Any = None
+    few: Any = False
 
     @classmethod
-    def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC) -> Start:
-        """From noisy means of products of (1, v, y), (d + 2, d + 2), y = -1 or 1. noise_sd: of an entry."""
+    def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC, of_one_level: tuple[bool, ...] = ()) -> Start:
+        """From noisy means of products of (1, v, y), (d + 2, d + 2), y = -1 or 1. noise_sd: of an entry.
+
+        of_one_level: which columns say of one level who has it, (d,).
+        """
         mean, rate = matrix[0, 1:-1], 0.5 * (1.0 + matrix[0, -1])
         variance = 0.25 * (matrix[-1, -1] - matrix[0, -1] ** 2)
         covariance = matrix[1:-1, 1:-1] - jnp.outer(mean, mean)
+        held = np.array([*of_one_level[:-1], False] if of_one_level else [False] * len(mean))
+        few = held & (jnp.diagonal(covariance) < FEW * noise_sd)
+        covariance = jnp.where(few[:, None] | few[None, :], 0.0, covariance) + jnp.diag(jnp.where(few, 1.0, 0.0))
         values, vectors = jnp.linalg.eigh(0.5 * (covariance + covariance.T))
         raised = (vectors * jnp.maximum(values, jnp.maximum(noise_sd, FLOOR))[None]) @ vectors.T
         lower = jnp.linalg.cholesky(raised)
         root = jnp.linalg.inv(lower)
-        with_y = root @ (0.5 * (matrix[1:-1, -1] - mean * matrix[0, -1]))
+        with_y = root @ jnp.where(few, 0.0, 0.5 * (matrix[1:-1, -1] - mean * matrix[0, -1]))
+        surely = _beyond(SURELY_STARTED * 0.5 * noise_sd * jnp.sqrt(jnp.sum(root[-1] ** 2)), with_y[-1])
         with_y = with_y * _left_by(jnp.sum((0.5 * noise_sd * root) ** 2), with_y)
+        with_y = with_y.at[-1].set(jnp.clip(with_y[-1], -jnp.abs(surely), jnp.abs(surely)))
         slopes, shift, dispersion = family.start(rate, variance, with_y, 0.5 * noise_sd)
         return cls(
             mean=mean + lower @ shift,
@@ -123,6 +141,7 @@ class Start:
             family=family,
             step=jnp.zeros_like(slopes),
             scored=jnp.zeros_like(slopes),
+            few=few,
         )
 
     def about_levels(self) -> Start:
@@ -311,7 +330,8 @@ class Sums:
         off_start = jnp.minimum(jnp.sum((slopes - self.start.slopes)[1:] ** 2), LONGEST**2)
         bend = 0.5 * self.start.family.skewness * own * off_start
         bent = self.start.family.bent * slope * information / self.start.reach**2
-        wrong = MODELLED**2 * jnp.sum(off**2) + bend**2 + bent**2
+        beyond = EXCESS * self.fit[2] * (slope - self.start.slopes[-1])
+        wrong = MODELLED**2 * jnp.sum(off**2) + bend**2 + bent**2 + beyond**2
         sampling = jnp.sqrt(self.dispersion(slope) * information + wrong)
         return sides @ (self.scores - value), sampling, noise, information
 

@@ -76,7 +76,8 @@ class Scores:
     range, widest: units of both, in which one record moves them by 1 together, in L1. bias, variance: mean and variance
     of the products of noises in the mean score. of_spread: the same of the spread. hidden: whether the noise hides the
     columns given, so that they cannot be held fixed. unknown: whether there is no interval: that, or it hides the
-    spread of a residual.
+    spread of a residual. rare: mask (p,) of levels given that are not held fixed, since the noise hides that any record
+    has them.
     """
 
     a: Any
@@ -94,6 +95,7 @@ class Scores:
     variance: Any
     hidden: Any
     unknown: Any
+    rare: Any
 
     heaviness: ClassVar[float] = HEAVINESS
 
@@ -118,10 +120,15 @@ def _form(form, first, second):
     return q_xx * first**2 + q_xy * first * second + q_yy * second**2
 
 
-def scores(noisy: Noisy, x, y, given, correlation: bool) -> Scores:
-    """The scores of the slope of y on x (of their correlation) given a mask (p,) of columns; x, y: places, from 0."""
+def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None) -> Scores:
+    """The scores of the slope of y on x (of their correlation) given a mask (p,) of columns; x, y: places, from 0.
+
+    of_one_level: mask (p,) of the columns that say of one level who has it. One whose variance the noise hides is not
+    held fixed: its records, if there are any, count as the first level.
+    """
     p = len(given)
-    inside = jnp.concatenate([jnp.ones(1, bool), jnp.asarray(given)])
+    rare = jnp.asarray(given) & (jnp.zeros(p, bool) if of_one_level is None else _few_have_it(noisy, of_one_level))
+    inside = jnp.concatenate([jnp.ones(1, bool), jnp.asarray(given) & ~rare])
     fit, hidden = _fitted(noisy, inside)
     a, b = (jnp.eye(p + 1)[place + 1] - fit @ noisy.matrix[:, place + 1] for place in (x, y))
     var_x, lost_x, unsure_x = _clear(a @ noisy.matrix @ a, noisy, a)
@@ -171,7 +178,16 @@ def scores(noisy: Noisy, x, y, given, correlation: bool) -> Scores:
         variance=variance + bent**2,
         hidden=hidden,
         unknown=hidden | lost,
+        rare=rare,
     )
+
+
+def _few_have_it(noisy: Noisy, of_one_level):
+    """Mask (p,) of the columns of one level whose variance is within its noise."""
+    means = noisy.matrix[0, 1:]
+    about_means = jnp.eye(len(means) + 1)[1:].at[:, 0].set(-means)
+    noise = jax.vmap(noisy.sd_of)(about_means)
+    return jnp.asarray(of_one_level) & (jnp.diagonal(noisy.matrix)[1:] - means**2 < CLEAR * noise)
 
 
 def _fitted(noisy: Noisy, inside):

@@ -45,6 +45,18 @@ def flags(columns: tuple[Column, ...]) -> tuple[bool, ...]:
     return tuple(bounded(column) for column in columns for _ in range(width(column)))
 
 
+def of_one_level(columns: tuple[Column, ...]) -> tuple[bool, ...]:
+    """Of each column of the matrix, whether it says of one level who has it, so that a level of few hardly varies."""
+    return tuple(column.levels == 2 or width(column) > 1 for column in columns for _ in range(width(column)))
+
+
+def names(shapes, places) -> str:
+    """The columns of z, x and y that have any of these places (p,) bool in the matrix, each once."""
+    owners = [column for role in ROLES for column in described(shapes, role) for _ in range(width(column))]
+    found = dict.fromkeys(column.name or "a column" for column, is_one in zip(owners, places, strict=False) if is_one)
+    return ", ".join(found)
+
+
 def numbers(values, columns: tuple[Column, ...]):
     """Values (n, d) as columns of the matrix (n, p): continuous ones as they are, levels on [-1, 1]."""
     made = [_numbers(values[:, k], column) for k, column in enumerate(columns)]

@@ -24,7 +24,7 @@ from jaxdp.data.dataset import Domain
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_columns, moment_test, validity
 from jaxdp.independence.continuous.moment_stages import PrivateCentres, PrivateSpreads
-from jaxdp.independence.continuous.residual_test import MomentMatrix
+from jaxdp.independence.continuous.residual_test import RARE, RARE_LEVEL, MomentMatrix
 from jaxdp.mechanisms import Laplace, divide
 from jaxdp.randomness import keys
 from jaxdp.results import bare
@@ -57,16 +57,27 @@ NO_WIDTH = (  # of uneven columns
 
 FAR_TAIL = (
     "Bounds of X lie {reach:.0f} standard deviations from its middle. If records lie that far and the model bends "
-    "among them, the interval is that of a slope nearer the middle and may miss the slope without privacy; closer "
-    'bounds, or scale = "log" of a skewed column, leave no such tail.'
+    "among them, the interval is that of a slope nearer the middle and may miss the slope without privacy; {way_out}."
+)
+WAYS_OUT = (  # of a far tail, by whether X is scaled by its logarithm already
+    'closer bounds, or scale = "log" of a skewed column, leave no such tail',
+    "closer bounds leave no such tail",
 )
 
 
 def refusal(name: str, domain: Domain) -> str:
     """Why no such regression can be asked of X and Z, with the way out; "" where it can."""
-    if len(domain.x) != 1 or moment_columns.width(domain.x[0]) != 1:
-        told = f"{domain.x[0].name or 'x'} has levels without an order" if len(domain.x) == 1 else "there are more"
-        return f"{name} asks about one column X of numbers or two levels, and {told}: ask about one at a time"
+    told = f"{name} asks about one column X of numbers or two levels"
+    if len(domain.x) != 1:
+        return f"{told}, and there are {len(domain.x)}: ask about one at a time"
+    if moment_columns.width(domain.x[0]) != 1:
+        x = domain.x[0]
+        return (
+            f"{told}, and {x.name or 'x'} has {x.levels} levels without an order: declare the two that you compare in "
+            'the schema (kind = "binary"), and leave the other records out by --missing drop (in Python '
+            'missing="drop"), or count them as one of the two (other = ...); or use linear-regression, which gives a '
+            "contrast for each level"
+        )
     if moment_columns.widths(domain.z) > MAX_COVARIATES:
         return (
             f"{name} holds up to {MAX_COVARIATES} columns of Z fixed, unordered levels counted one by "
@@ -76,7 +87,7 @@ def refusal(name: str, domain: Domain) -> str:
 
 
 def own_units(x, y) -> float:
-    """Of a slope of X on [-1, 1], per unit of the column or from its first level to its second."""
+    """Of a slope of X on [-1, 1]: per unit of the column, per step between levels, or from the first to the second."""
     del y
     return 1.0 / x[0].half_range
 
@@ -85,8 +96,7 @@ def told_of_x(x) -> str:
     """Per what a slope is, from the rule of X."""
     if effect_sizes.is_binary(x):
         return f", {x.name} = {x.levels[1]} against {x.levels[0]}"
-    ends = f" {x.clipped}" if x.is_continuous else " as level numbers"
-    return f" per unit of {x.name}{ends}"
+    return f" per {x.unit}"
 
 
 @frozen_pytree
@@ -103,7 +113,7 @@ class RegressionTest(PrivateTest):
     Sensitivity: docs/theory/logistic_regression.md#sensitivity.
 
     bound: public half range of continuous columns. enforce_rule: False runs the test even where the noise surely hides
-    the columns. centres, scales, start, stage, rounds, levelled: set by the stages (in half ranges).
+    the columns. centres, scales, start, stage, rounds, levelled, of_one_level: set by the stages (in half ranges).
     """
 
     bound: ArrayLike = 1.0
@@ -114,6 +124,7 @@ class RegressionTest(PrivateTest):
     stage: str = jax.tree.static(default=CENTRES)
     rounds: int = jax.tree.static(default=0)
     levelled: tuple[bool, ...] = jax.tree.static(default=())
+    of_one_level: tuple[bool, ...] = jax.tree.static(default=())
 
     spec: ClassVar[TestSpec]
     family: ClassVar[Any]
@@ -163,7 +174,9 @@ class RegressionTest(PrivateTest):
     def _with_layout(self, shapes):
         columns = [moment_columns.described(shapes, role) for role in ("z", "x")]
         return dataclasses.replace(
-            self, levelled=tuple(flag for part in columns for flag in moment_columns.flags(part))
+            self,
+            levelled=tuple(flag for part in columns for flag in moment_columns.flags(part)),
+            of_one_level=tuple(flag for part in columns for flag in moment_columns.of_one_level(part)),
         )
 
     def specialize(self, shapes):
@@ -362,7 +375,11 @@ class RegressionTest(PrivateTest):
             raised = zip(self.sentences.items(), (unknown, lost & ~unknown & ~uneven, uneven), strict=False)
             reach = float(test.reach_of_bounds)
         notes = {name: sentence for (name, sentence), is_raised in raised if bool(is_raised)}
-        return notes or ({TAIL: FAR_TAIL.format(reach=reach)} if reach > FAR_BOUNDS else {})
+        logarithmic = shapes.domain is not None and shapes.domain.x[0].logarithmic
+        far = FAR_TAIL.format(reach=reach, way_out=WAYS_OUT[logarithmic])
+        few = np.asarray(test.start.few)
+        rare = {RARE: RARE_LEVEL.format(names=moment_columns.names(shapes, few))} if few.any() else {}
+        return rare | (notes or ({TAIL: far} if reach > FAR_BOUNDS else {}))
 
     # one program each: run by themselves, their loops would be compiled anew for every answer
 
@@ -413,15 +430,18 @@ def _with_scales(test, query, released):
 
 
 # between two stages of a release nothing is traced, and hundreds of small programs would be compiled one by one
-@functools.partial(jax.jit, static_argnames=("euclidean", "family", "of_levels"))
-def _started(noisy, euclidean: bool, family, of_levels: bool) -> Start:
-    found = Start.about(noisy.matrix, jnp.sqrt(noisy.variance_per_scale) * noisy.scales[1, 1], euclidean, family)
+@functools.partial(jax.jit, static_argnames=("euclidean", "family", "of_levels", "of_one_level"))
+def _started(noisy, euclidean: bool, family, of_levels: bool, of_one_level: tuple[bool, ...]) -> Start:
+    noise = jnp.sqrt(noisy.variance_per_scale) * noisy.scales[1, 1]
+    found = Start.about(noisy.matrix, noise, euclidean, family, of_one_level)
     return found.about_levels() if of_levels else found
 
 
 def _with_start(test, query, released):
     noisy = jax.tree.map(jax.lax.stop_gradient, query.noisy(released))
-    return dataclasses.replace(test, start=_started(noisy, query.euclidean, test.family, test.levelled[-1]))
+    return dataclasses.replace(
+        test, start=_started(noisy, query.euclidean, test.family, test.levelled[-1], test.of_one_level)
+    )
 
 
 _improved = jax.jit(Sums.improved, static_argnames="share")

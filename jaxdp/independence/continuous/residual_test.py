@@ -35,13 +35,17 @@ MATRIX_SHARE_GIVEN = Fraction(2, 5)  # with some
 SHARES = {"scores": Fraction(3, 4), "squares": Fraction(1, 4)}
 GRID = 2.0**24  # scores are rounded to its multiples, in units of their range, so that sums are exact
 MATRIX, SCORES = "matrix", "scores"  # what is released next
-HIDDEN, LOST = "other columns hidden by noise", "no interval"
+RARE, HIDDEN, LOST = "rare levels", "other columns hidden by noise", "no interval"
 _WAYS_OUT = "more records, a larger epsilon, closer bounds in the schema"
+RARE_LEVEL = (
+    "A level of {names} is so rare, or absent, that the noise hides whether any record has it. It is not held fixed; "
+    "its records, if there are any, count as having the first level."
+)
 SENTENCES = {
     HIDDEN: "Nothing could be found: by the noisy moments a column held fixed hardly varies apart from the "
     "others within its bounds, as far as this epsilon shows it, so there is no interval and the p-value is 1. What "
     f"would help: {_WAYS_OUT}, or fewer columns of Z that say nearly the same.",
-    LOST: "There is no interval: the noise hides how far a column varies within its bounds, apart from those held "
+    LOST: "An interval is missing: the noise hides how far a column varies within its bounds, apart from those held "
     f"fixed. The p-value needs no such number. What would help: {_WAYS_OUT}.",
     score_law.DROWNED: "The noise hides how far the columns spread within their bounds, so the interval is as wide as "
     f"the largest spread that fits the release makes it. What would help: {_WAYS_OUT}.",
@@ -98,10 +102,10 @@ class MomentMatrix(PrivateQuery):
 _noisy = kept_jit(Noisy.of, static_argnums=(2, 3))
 
 
-@functools.partial(kept_jit, static_argnames="correlation")
-def _scores_about(noisy: Noisy, pairs, given, correlation: bool) -> Scores:
+@functools.partial(kept_jit, static_argnames=("correlation", "of_one_level"))
+def _scores_about(noisy: Noisy, pairs, given, correlation: bool, of_one_level: tuple[bool, ...]) -> Scores:
     def of(x, y, given):
-        return residual_scores.scores(noisy, x, y, given, correlation)
+        return residual_scores.scores(noisy, x, y, given, correlation, np.array(of_one_level))
 
     return jax.vmap(of)(pairs[:, 0], pairs[:, 1], given)
 
@@ -142,8 +146,8 @@ class ResidualTest(PrivateTest):
 
     bound: public half range of continuous columns; values outside are clipped.
     enforce_rule: False runs the test even where the noise surely hides every column.
-    about, stage, sizes, levelled: set by the stages (`Scores` of each query; widths of z, x, y; columns whose levels
-        lie on [-1, 1]).
+    about, stage, sizes, levelled, of_one_level: set by the stages (`Scores` of each query; widths of z, x, y; columns
+        whose levels lie on [-1, 1]; those that say of one level who has it).
     """
 
     bound: ArrayLike = 1.0
@@ -152,6 +156,7 @@ class ResidualTest(PrivateTest):
     stage: str = jax.tree.static(default=MATRIX)
     sizes: tuple[int, int, int] = jax.tree.static(default=(0, 1, 1))
     levelled: tuple[bool, ...] = jax.tree.static(default=())
+    of_one_level: tuple[bool, ...] = jax.tree.static(default=())
 
     reads_missing: ClassVar[bool] = True
     without_z: ClassVar[str]  # what is assumed where nothing is held fixed
@@ -173,8 +178,9 @@ class ResidualTest(PrivateTest):
     def _with_layout(self, shapes):
         columns = {role: moment_columns.described(shapes, role) for role in moment_columns.ROLES}
         levelled = tuple(flag for role in moment_columns.ROLES for flag in moment_columns.flags(columns[role]))
+        one = tuple(flag for role in moment_columns.ROLES for flag in moment_columns.of_one_level(columns[role]))
         z, x, y = (moment_columns.widths(columns[role]) for role in moment_columns.ROLES)
-        return dataclasses.replace(self, sizes=(z, x, y), levelled=levelled)
+        return dataclasses.replace(self, sizes=(z, x, y), levelled=levelled, of_one_level=one)
 
     def specialize(self, shapes):
         """The moments, then the scores. Errors: ValueError for too many records, or too few."""
@@ -290,7 +296,8 @@ class ResidualTest(PrivateTest):
     def scores_about(self, noisy: Noisy) -> Scores:
         """The scores of each query, stacked; no gradient passes (`no_gradient`): sides of equal moments have none."""
         pairs, given = self.queries()
-        return _scores_about(jax.tree.map(jax.lax.stop_gradient, noisy), pairs, given, self.correlation)
+        noisy = jax.tree.map(jax.lax.stop_gradient, noisy)
+        return _scores_about(noisy, pairs, given, self.correlation, self.of_one_level)
 
     def _each(self, release, what, *more):
         """what(FoundWithSpread, ...) for each query, with its part of more."""
@@ -337,8 +344,10 @@ class ResidualTest(PrivateTest):
 
     def effect_notes(self, shapes, release) -> dict[str, str]:
         """Why there is no interval, or a wide one; post-processing."""
-        raised = _raised(self.settled(shapes, release), bare(release))
-        return {name: sentence for name, sentence in SENTENCES.items() if bool(raised[name])}
+        test = self.settled(shapes, release)
+        raised, rare = _raised(test, bare(release)), np.asarray(test.about.rare).any(axis=0)
+        notes = {RARE: RARE_LEVEL.format(names=moment_columns.names(shapes, rare))} if rare.any() else {}
+        return notes | {name: sentence for name, sentence in SENTENCES.items() if bool(raised[name])}
 
 
 # one program each: run by themselves, dozens of small ones cost an answer more than its release

@@ -1,0 +1,59 @@
+"""Regressions with a level that no record has, as a drafted schema declares one: what they hold fixed, and say."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+
+SCHEMA = {
+    "columns": {
+        "drug": {"kind": "categorical", "levels": ["active", "placebo", "(other)"]},
+        "age": {"kind": "continuous", "bounds": [20, 90]},
+        "pressure": {"kind": "continuous", "bounds": [80, 200]},
+        "relapse": {"kind": "binary", "levels": ["no", "yes"]},
+        "visits": {"kind": "continuous", "bounds": [0, 10]},
+    }
+}
+
+
+def patients(n: int = 6000):
+    rng = np.random.default_rng(0)
+    placebo, age = rng.integers(0, 2, n), np.clip(50.0 + 12.0 * rng.standard_normal(n), 20.0, 90.0)
+    log_odds = -0.5 + 0.8 * placebo + 0.03 * (age - 50.0)
+    return {
+        "drug": np.where(placebo, "placebo", "active"),
+        "age": age,
+        "pressure": np.clip(130.0 - 6.0 * placebo + 0.35 * (age - 50.0) + 14.0 * rng.standard_normal(n), 80.0, 200.0),
+        "relapse": np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-log_odds)), "yes", "no"),
+        "visits": 1.0 * np.minimum(rng.poisson(np.exp(0.3 + 0.03 * (age - 50.0))), 10),
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "y", "slope"),
+    [
+        ("linear-regression", "pressure", 0.35),
+        ("partial-correlation", "pressure", None),
+        ("logistic-regression", "relapse", 0.03),
+        ("poisson-regression", "visits", 0.03),
+    ],
+)
+def test_a_level_that_no_record_has_is_not_held_fixed(method, y, slope):
+    """The p-value was 1 at every epsilon, since the column of that level does not vary."""
+    asked = {"x": "age", "y": y, "given": "drug", "schema": SCHEMA, "epsilon": 10.0, "method": method}
+    found = jaxdp.test(patients(), key=jax.random.key(1), **asked)
+    assert found.p_value < 0.001
+    low, high = found.interval
+    assert slope is None or low < slope < high
+    assert "A level of drug is so rare, or absent" in " ".join(str(found).split())
+
+
+def test_the_contrasts_of_the_levels_that_records_have_are_answered():
+    asked = {"x": "drug", "y": "pressure", "schema": SCHEMA, "epsilon": 10.0, "method": "linear-regression"}
+    found = jaxdp.test(patients(), key=jax.random.key(1), **asked)
+    assert found.p_value < 0.001
+    (low, none), (high, other) = (np.ravel(end) for end in found.interval)
+    assert low < -6.0 < high
+    assert none is None
+    assert other is None

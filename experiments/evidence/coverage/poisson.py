@@ -36,6 +36,12 @@ def in_two(key, n: int, count: int):
     return found.at[:, -1].set(1.0 * (found[:, -1] > 0.52))
 
 
+def skewed_x(key, n: int, count: int):
+    """X lognormal with sigma .8, independent of the others."""
+    found = normal(key, n, count)
+    return found.at[:, -1].set(jnp.exp(0.8 * jax.random.normal(jax.random.fold_in(key, 9), (n,))))
+
+
 @dataclasses.dataclass(frozen=True)
 class Design(logistic.Design):
     """Columns as of logistic regression; mean: of Y, most: its upper bound; extra: variance beyond mu, over mu^2.
@@ -76,6 +82,8 @@ DESIGNS = {
     "x of two levels, one z, null": Design(in_two, (0.4, 0.0), (FOUR, None)),
     "x of two values declared continuous, one z": Design(in_two, (0.2, 0.5), (FOUR, (0.0, 1.0))),
     "steep, one z": Design(normal, (-0.4, 0.7), TWO, most=30.0),
+    "lognormal x, mean .2 of up to 40": Design(skewed_x, (0.4, 0.3), (FOUR, (0.0, 6.0)), mean=0.2, most=40.0),
+    "lognormal x, mean .2 of up to 40, null": Design(skewed_x, (0.4, 0.0), (FOUR, (0.0, 6.0)), mean=0.2, most=40.0),
     "half of them zero, one z, null": Design(normal, (-0.4, 0.0), TWO, most=20.0, zeros=0.5),
 }
 

@@ -295,6 +295,7 @@ def _equivalence(result: Result, query: Any, test: Any, data: Any) -> dict[str, 
     what = without_z(query.entry.spec.effect, query).partition(",")[0]
     none = test.no_effect
     small = f"the {what} is less than {margin:g} " + (f"away from {none:g}" if none else "in size")
+    small += "" if query.entry.spec.own_units is None else steps_of(sum(_rules(query), ()), ", where ")
     told = f"{small[0].upper()}{small[1:]}" if p_value <= level else f"It is not shown at level {level:g} that {small}"
     low, high = none - margin, none + margin
     sides = f"above {low:g} with {p_values.describe(above)}, below {high:g} with {p_values.describe(below)}"
@@ -344,9 +345,11 @@ def effect_is(result: Result, query: Any, test: Any) -> str:
     if result.effect is None:
         return ""
     told = _size(query.entry.spec, *_rules(query)) or spec.effect
-    if spec.describe_effect is not None and math.prod(getattr(result.effect, "shape", ())) == 1:
+    described = spec.describe_effect is not None and math.prod(getattr(result.effect, "shape", ())) == 1
+    if described:
         told += spec.describe_effect(test, *_rules(query), result.interval)
-    return without_z(told, query) + _units_of(query)
+    told = without_z(told, query) + _units_of(query)
+    return told if described or spec.own_units is None else f"{told}{steps_of(sum(_rules(query), ()), '; ')}"
 
 
 def _units_of(query: Any) -> str:
@@ -358,6 +361,13 @@ def _units_of(query: Any) -> str:
     dates = " and ".join(rule.name for rule in rules if rule.is_date)
     told = f"; units are those of the natural logarithm of {logarithms}" if logarithms else ""
     return told + (f"; {dates} in days" if dates else "")
+
+
+def steps_of(rules: Sequence[Any], lead: str) -> str:
+    """Of which columns with these rules the unit is a step between levels, after `lead`; "" where of none."""
+    names = [rule.name for rule in rules if rule.counts_in_steps]
+    told = f"{' and '.join(names)} count{'s' if len(names) == 1 else ''} in steps from one level to the next"
+    return f"{lead}{told}, all taken as equal" if names else ""
 
 
 def _effects_of(result: Result, query: Any) -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ from jaxdp import catalogue
 from jaxdp._base import check
 from jaxdp._base.keywords import complete
 from jaxdp._base.printed import printed
-from jaxdp.ask.answer import Answer, answer_of
+from jaxdp.ask.answer import Answer, answer_of, steps_of
 from jaxdp.ask.calls import TestOptions, TestsOptions
 from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_call import table_call
@@ -291,9 +291,10 @@ def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain, rules:
         )
     furthest = entry.spec.furthest(*rules)
     if margin >= furthest:
+        steps = "" if entry.spec.own_units is None else steps_of([*rules[0], *rules[1]], ", where ")
         raise ValueError(
             f"margin must be below {furthest:g}, got {margin:g}: no effect of {entry.name} for these columns, in its "
-            "own units, is further from that of no dependence."
+            f"own units{steps}, is further from that of no dependence."
         )
     return float(margin)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -35,6 +36,8 @@ OF_A_DRAFT = {  # what to do about such cells where bounds are looked for
     DECIMAL_COMMA: "say --decimal , of the command, or convert the column",
 }
 FLOATS, EXACT = (float, np.floating), 1 << 53  # whole numbers of float64 up to there are no others, rounded
+EQUALLY_SPACED = "levels count as equally spaced"
+SAME_STEP = 1e-9  # relative rounding of the distances of levels such as 0.1, 0.2, 0.3
 MISSING_MARKS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 
 
@@ -99,11 +102,49 @@ class ColumnRule:
 
     @property
     def half_range(self) -> float:
-        """What a step of 1 of `scaled` means in the column's own units: of its logarithm, or of its codes."""
+        """What a step of 1 of `scaled` means in the column's own units: of its logarithm, or as `spacing` says."""
         if self.is_continuous:
             lower, upper = (math.log(end) if self.logarithmic else end for end in (self.lower, self.upper))
             return 0.5 * upper - 0.5 * lower
-        return 0.5 if self.needs_indicators else 0.5 * (len(self.levels) - 1)
+        return 0.5 if self.needs_indicators else 0.5 * (len(self.levels) - 1) * (self.spacing or 1.0)
+
+    @property
+    def spacing(self) -> float:
+        """The distance of ordered levels that are rising numbers, equally far apart, so that units are theirs; else 0.
+
+        0 of two levels too, which are compared as such, and where the units are steps from a level to the next.
+        """
+        if not self._on_a_ladder:
+            return 0.0
+        try:
+            numbers = [float(level) for level in self.levels]
+        except ValueError:
+            return 0.0
+        step = (numbers[-1] - numbers[0]) / (len(numbers) - 1)
+        even = all(math.isclose(b - a, step, rel_tol=SAME_STEP) for a, b in itertools.pairwise(numbers))
+        return step if even and math.isfinite(step) and step > 0.0 else 0.0
+
+    @property
+    def counts_in_steps(self) -> bool:
+        """Whether the column's own unit is a step from one ordered level to the next."""
+        return self._on_a_ladder and not self.spacing
+
+    @property
+    def in_steps(self) -> str:
+        """In what a difference of the column counts, for people; "" where that is the unit of its numbers."""
+        return f" in steps between levels of {self.name} ({EQUALLY_SPACED})" if self.counts_in_steps else ""
+
+    @property
+    def _on_a_ladder(self) -> bool:
+        return self.kind == ORDINAL and len(self.levels) > 2
+
+    @property
+    def unit(self) -> str:
+        """What a slope on the column is per, and between which numbers or bounds, for people."""
+        if self.counts_in_steps:
+            return f"step from one level of {self.name} to the next ({EQUALLY_SPACED})"
+        ends = f" {self.clipped}" if self.is_continuous else f" (levels {self.levels[0]} to {self.levels[-1]})"
+        return f"unit of {self.name}{ends}"
 
     def shown(self, value: float) -> float | str:
         """A number in the column's own units for people: of dates the day, of bounds within a few days the minute too.
@@ -169,7 +210,8 @@ class ColumnRule:
         """Public descriptions of the columns of `scaled`."""
         if self.needs_indicators:
             return tuple(Column(CONTINUOUS, 2, f"{self.name}={level}") for level in self.levels)
-        return (Column(CONTINUOUS, len(self.levels), self.name, from_zero=self.from_zero),)
+        more = {"logarithmic": self.logarithmic, "from_zero": self.from_zero}
+        return (Column(CONTINUOUS, len(self.levels), self.name, **more),)
 
     @property
     def from_zero(self) -> bool:

@@ -32,7 +32,8 @@ RECORD = Path(__file__).parent / "mann_whitney.jsonl"
 PAGE = Path(__file__).parents[3] / "docs" / "evidence" / "coverage.md"
 RECORDS, EPSILONS = (200, 1000, 5000), (0.5, 1.0, 4.0)
 DOMAIN = Domain((Column(BINARY, 2),), (Column(),))
-NORMAL, LOGNORMAL, TIES = range(3)
+NORMAL, LOGNORMAL, TIES, LEVELS = range(4)
+EDGES = (-1.0, 0.0, 0.7, 1.5)  # of five ordered levels, cut from a normal variable
 LIMIT = 12.0  # of the bounds
 SEED = 37
 TIED = 0.8  # share of equal values in `TIES`, the lowest
@@ -55,7 +56,7 @@ class Design:
 
 DESIGNS = {
     f"{name}{place}": dataclasses.replace(design, share=share)
-    for place, share in (("", 0.5), (", 10/90", 0.1), (", 90/10", 0.9))
+    for place, share in (("", 0.5), (", 10/90", 0.1), (", 90/10", 0.9), (", 25/75", 0.25), (", 75/25", 0.75))
     for name, design in {
         "normal, no shift": Design(NORMAL),
         "normal, 0.5 sd": Design(NORMAL, 0.5),
@@ -66,6 +67,8 @@ DESIGNS = {
         "lognormal, times 2": Design(LOGNORMAL, ratio=2.0),
         "four fifths equal, no shift": Design(TIES),
         "four fifths equal, two thirds of the second": Design(TIES, 2.0 / 15.0),
+        "five levels, no shift": Design(LEVELS),
+        "five levels, 0.5 sd": Design(LEVELS, 0.5),
     }.items()
 }
 
@@ -76,7 +79,9 @@ def quantile(law, p, shift, ratio, np=jnp, ppf=jax.scipy.special.ndtri):
     lognormal = np.exp(ppf(p)) * ratio + shift
     left = TIED - shift
     tied = np.where(p > left, (p - left) / (1.0 - left), 0.0)
-    return np.clip(np.where(law == NORMAL, normal, np.where(law == LOGNORMAL, lognormal, tied)), -LIMIT, LIMIT)
+    levels = sum(1.0 * (normal > edge) for edge in EDGES)
+    found = np.where(law == NORMAL, normal, np.where(law == LOGNORMAL, lognormal, np.where(law == TIES, tied, levels)))
+    return np.clip(found, -LIMIT, LIMIT)
 
 
 def draw(key, n: int, numbers):

@@ -41,9 +41,11 @@ def clipped_at_bounds(test, x, y, interval) -> str:
 
 
 def _describe_effect(test, x, y, interval) -> str:
-    """Between which bounds columns were clipped; and of a response of two levels, what its slope is."""
+    """Between which bounds columns were clipped, which count in steps; and of two levels of Y, what its slope is."""
     share = f": of the share of {y[0].name} = {y[0].levels[1]}, no odds ratio" if len(y[0].levels) == 2 else ""
-    return share + clipped_at_bounds(test, x, () if share else y, interval)
+    of_y = f", Y{y[0].in_steps}" if y[0].counts_in_steps else ""
+    of_x = f", per {x[0].unit}" if x[0].counts_in_steps else ""
+    return share + clipped_at_bounds(test, x, () if share else y, interval) + of_y + of_x
 
 
 @frozen_pytree

@@ -72,7 +72,8 @@ def describe_effect(test, x, y, interval) -> str:
     """Of what, and per what."""
     del interval
     (x,), (y,) = x, y
-    read = f"{y.name} between {test.low:g} and {test.high:g}"
+    numbered = ", its levels numbered from 0," if y.counts_in_steps else ""
+    read = f"{y.name}{numbered} between {test.low:g} and {test.high:g}"
     return f" of the loss {name_of(test.loss)} of {read}{regression_test.told_of_x(x)}"
 
 

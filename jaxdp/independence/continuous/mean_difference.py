@@ -35,7 +35,7 @@ SUM_WEIGHT = 0.25  # W: the sum of responses is released times this
 SIZES, SCORES = "sizes", "scores"  # what is released next
 WINSORISED = "winsorised-mean-difference"
 SMALL_GROUP = "small group"
-AS_NUMBERS = "as level numbers (kruskal-wallis compares ordered levels by rank alone)"
+BY_RANK = "kruskal-wallis compares ordered levels by rank alone"
 _WAYS_OUT = (
     f"more records, a larger epsilon, closer bounds in the schema, or {WINSORISED}, which estimates another number"
 )
@@ -80,14 +80,12 @@ def describe_effect(test, x, y, interval) -> str:
     """Which groups, and between which bounds the response was clipped."""
     del test, interval
     group, response = groups_and_response(x[0], y[0])
-    name, ends = (
-        response.name,
-        f" {response.clipped}" if response.is_continuous else f" {AS_NUMBERS}",
-    )
     if len(response.levels) == 2:
         name, ends = f"{response.name} = {response.levels[1]}", ", a difference of shares:"
         return f" of {name}{ends} where {group.name} is {group.levels[1]}, less where it is {group.levels[0]}"
-    return f" of {name}{ends}, {group.levels[1]} - {group.levels[0]}"
+    ends = f" {response.clipped}" if response.is_continuous else response.in_steps
+    by_rank = "" if response.is_continuous else f"; {BY_RANK}"
+    return f" of {response.name}{ends}, {group.levels[1]} - {group.levels[0]}{by_rank}"
 
 
 def size_bound(euclidean: bool) -> float:

@@ -29,8 +29,9 @@ def _describe_effect(test, x, y, interval) -> str:
     del test, interval
     group, response = groups_and_response(x[0], y[0])
     return (
-        f" of {response.name}, {group.levels[1]} - {group.levels[0]}, values winsorised at a private scale; it is the "
-        "difference of plain means only where the response is normal in both groups, with one sd"
+        f" of {response.name}{response.in_steps}, {group.levels[1]} - {group.levels[0]}, values "
+        "winsorised at a private scale; it is the difference of plain means only where the response is normal in both "
+        "groups, with one sd"
     )
 
 

@@ -272,6 +272,32 @@ def test_an_answer_says_where_bounds_leave_room_for_a_far_tail(most, told):
     assert ("standard deviations from its middle" in " ".join("\n".join(answer.sentences()).split())) == told
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_the_note_about_a_far_tail_advises_a_logarithm_only_where_there_is_none(scale):
+    rng = np.random.default_rng(4)
+    spread = rng.normal(size=20_000)
+    dose = np.exp(spread) if scale == "log" else 0.5 + 0.3 * np.abs(spread)
+    ill = rng.random(20_000) < 1.0 / (1.0 + np.exp(-spread))
+    most = {"linear": [0.01, 20.0], "log": [1e-8, 1e8]}[scale]
+    columns = {
+        "dose": {"kind": "continuous", "bounds": most, "scale": scale},
+        "ill": {"kind": "binary", "levels": [0, 1]},
+    }
+    answer = jaxdp.test(
+        {"dose": dose, "ill": 1 * ill},
+        x="dose",
+        y="ill",
+        epsilon=4.0,
+        method="logit",
+        schema={"columns": columns},
+        key=jax.random.key(2),
+    )
+    note = answer.content["effect_notes"][regression_test.TAIL]
+    assert "closer bounds" in note
+    assert ("scale =" in note) == (scale == "linear")
+
+
 def test_rows_in_which_everybody_says_no_are_answered_without_an_interval():
     table = {**patients(20_000), "ill": np.full(20_000, "no")}
     answer = jaxdp.test(

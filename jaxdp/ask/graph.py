@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxdp._base import amounts, csv_files, json_files
 from jaxdp._base.keywords import complete
+from jaxdp._base.owner import OWNER
 from jaxdp.ask.calls import SearchOptions
 from jaxdp.ask.cautions import cautions
 from jaxdp.ask.reading import Selection, Table, is_release
@@ -259,7 +260,7 @@ class GraphQuery(TableQuery[GraphAnswer]):
         if method == AUTO and self.schema.unit:  # how many rows persons have must not decide on the method
             raise ValueError(
                 f"name a search by --method (in Python method=) with unit = {self.schema.unit!r} and a table that does "
-                f"not fit into memory: {' or '.join(with_sums)}."
+                f"not fit into memory: {' or '.join(with_sums)} ({OWNER})."
             )
         if method == AUTO:
             method = best(setting_of(columns, rows, self.epsilon, self.settings.get("delta", 0.0), takes_sums))

@@ -22,6 +22,7 @@ from jaxdp.ask.calls import ReadingOptions
 from jaxdp.data import batches, identifiers, kept_sums, streamed
 from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema
+from jaxdp.spec import DEPENDENCE
 
 _TOLD: set[str] = set()  # remarks on columns that the owner has read in this process
 
@@ -110,7 +111,7 @@ class Selection:
 
     given: those of them that are conditioned on; all_given: each of them may be, as in a search.
     clipped_z: whether the query leaves out values of Z at a bound by itself. times: those that hold times to an event,
-    with that of the event.
+    with that of the event. finds: what the query would take cells without a value for.
     """
 
     table: Table
@@ -119,6 +120,7 @@ class Selection:
     all_given: bool = False
     clipped_z: bool = False
     times: tuple[str, ...] = ()
+    finds: str = DEPENDENCE
 
     def rows_beyond(self, needed: Callable[[int], int] = lambda rows: 0) -> int | None:
         """The number of rows, about, of a table that does not fit into its memory; None for one that does.
@@ -171,10 +173,10 @@ class Selection:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self.fits(middle, needed) else (low, middle)
-        return (
-            f"Of these columns about {low} records fit into {most / 1e9:.3g} GB (--memory), and the table has about "
-            f"{rows}"
-        )
+        fitting = f"Of these columns about {low} records fit into {most / 1e9:.3g} GB (--memory), and the table has"
+        if self.table.schema.unit:  # how many rows persons have together is private
+            return f"{fitting} more ({OWNER})"
+        return f"{fitting} about {rows}"
 
 
 def is_release(key: Any) -> bool:
@@ -240,7 +242,7 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
             f"(in Python: force=True) ({OWNER})."
         )
     given = selection.names if selection.all_given else selection.given
-    harm = report.harm(given, clipped_z=selection.clipped_z or selection.all_given)
+    harm = report.harm(given, clipped_z=selection.clipped_z or selection.all_given, finds=selection.finds)
     if harm and not selection.table.reading.force:
         ways = (
             "widen the bounds if public knowledge allows"

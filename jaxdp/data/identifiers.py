@@ -24,6 +24,7 @@ MIN_KNOWN = {PERSON: 10, WORD: 10, NUMBER: 30, LABEL: 20}  # fewer different val
 MAX_REPEATS = 100.0  # rows a value, from where on values are levels of a category, unless the name says more
 ALIKE = 0.75  # of the values of a column without such a name occur equally often, as in a table of repeated visits
 SAMPLE = 1 << 16  # rows after which most columns need not be counted any more
+MAX_WHOLE = 2.0**63  # in size, that 64 bits hold
 MAX_BYTES = 1 << 26  # of files of which every column is read in a pass; of larger ones those that their head leaves
 MAX_KEPT = 1 << 16  # different values of a column whose rows are counted; of more, those of a part of all hashes
 
@@ -239,6 +240,8 @@ def _hashed(values: Any) -> tuple[np.ndarray, np.ndarray] | None:
         if not np.array_equal(numbers[:SAMPLE], np.floor(numbers[:SAMPLE])):
             return None
         found, counts = np.unique(numbers, return_counts=True)
+        if found.dtype.kind == "f":  # no identifier is larger, and NumPy would warn of one that is
+            found, counts = found[np.abs(found) < MAX_WHOLE], counts[np.abs(found) < MAX_WHOLE]
         return found.astype(np.int64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15), counts
     if isinstance(values, np.ndarray) and values.dtype.kind not in "OUT":
         return None

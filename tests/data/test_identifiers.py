@@ -324,3 +324,14 @@ def test_two_rows_of_one_person_are_refused(place, tmp_path, capsys):
     (tmp_path / place).write_text("\n".join(kept) + "\n")
     assert main(command) == 2
     assert "several rows of one FID and IID" in capsys.readouterr().err
+
+
+def test_one_cell_too_large_for_a_whole_number_raises_no_warning_of_numpy():
+    """Whether a record had such a cell could be seen by a caller, without the mark for the owner of the table."""
+    values = np.arange(300.0) % 7
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for large in (1e19, -1e308):
+            cells = np.r_[large, values[1:]]
+            asked = {"bounds": {"a": (0, 10), "y": (0, 10)}, "epsilon": 1.0, "key": jax.random.key(0)}
+            jaxdp.test({"a": cells, "y": values}, x="a", y="y", **asked)

@@ -7,6 +7,7 @@ import pyarrow.parquet
 import pytest
 
 import jaxdp
+from jaxdp._base.owner import OWNER
 from jaxdp.ask import reading
 from jaxdp.data import streamed
 from jaxdp.data.chosen_rows import ChosenRows
@@ -163,3 +164,20 @@ def test_what_chunks_cannot_do_is_refused_before_a_charge(folder, small_memory, 
     monkeypatch.setitem(COLUMNS, "b2", COLUMNS["b"])
     with pytest.raises(ValueError, match=way_out):
         ask(folder, {"ledger": Unpaid(), "key": None, "force": False})
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda at, how: asked(at, "partition-gcm", BY_PERSON | {"rows": "all"}, **how),
+        lambda at, how: jaxdp.test(
+            at, schema=BY_PERSON, epsilon=1.0, method="test-of-tests", **QUERIES["partition-gcm"], **how
+        ),
+        lambda at, how: jaxdp.discover(at, schema=BY_PERSON, columns=["b", "v"], epsilon=1.0, **how),
+    ],
+)
+def test_a_refusal_that_shows_how_many_rows_persons_have_is_marked_for_the_owner(folder, small_memory, ask):
+    with pytest.raises(ValueError, match="memory") as refused:
+        ask(folder, {"ledger": Unpaid(), "key": None, "force": False})
+    assert OWNER in str(refused.value)
+    assert "the table has about" not in str(refused.value)

@@ -27,6 +27,7 @@ from jaxdp.data.columns import CATEGORICAL, ORDINAL, Column, Domain
 from jaxdp.spec import DECISION, KINDS_OF_ALTERNATIVES, P_VALUE, Columns, Options, TestSpec, are_times
 
 GROUP = "jaxdp.tests"
+MAX_NUMBERS = 100  # of a field that is an array, in words
 ROUNDING = 2.0**-48  # relative; bounds the rounding of a sum of a few float64 shares
 
 
@@ -161,6 +162,7 @@ def _any_of(names: Sequence[str]) -> str:
 
 
 _HINTS = {
+    "probabilities": "give one for each level, --set probabilities=0.25,0.5,0.25 (in Python fields={...})",
     "law": "give the known law of X given Z, or a design that has one (sine, shah-peters)",
     "test": "use jaxdp.all_pairs(test, key, features, z)",
     "loss": 'a function of Python, which no command takes; give fields={"loss": loss} to jaxdp.test',
@@ -490,4 +492,6 @@ def _plain(value: Any) -> Any:
         return np.asarray(value).item()
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
+    if np.ndim(value) == 1 and len(value) <= MAX_NUMBERS and check.is_concrete(value):
+        return [float(str(number)) for number in np.asarray(value)]  # 0.997, not the digits that float32 adds
     return getattr(value, "__name__", type(value).__name__)

@@ -15,6 +15,7 @@ from typing import Any
 from jaxdp.data.columns import CATEGORICAL, CONTINUOUS, Domain
 
 P_VALUE, DECISION, SELECTION, STAGE = "p-value", "decision", "selection", "stage"
+DEPENDENCE = "dependence"  # what tests find, but for those of one column
 
 
 # Kinds of dependence that a user can ask for; each includes the ones before it.
@@ -117,6 +118,17 @@ class Planning:
 
 
 @dataclasses.dataclass(frozen=True)
+class OneColumn:
+    """Words of a test that asks about X alone, without Y.
+
+    asks: what it asks about "{x}", with a question mark. finds: what it finds, beside "dependence" of the other tests.
+    """
+
+    asks: str
+    finds: str
+
+
+@dataclasses.dataclass(frozen=True)
 class TestSpec:
     """Everything the rest of the package needs to know about a test.
 
@@ -139,6 +151,7 @@ class TestSpec:
     accepts: whether a query about columns of this coded domain can be asked. why_not: where it cannot, what the columns
         must be and what they are, as a sentence without a full stop; "" where the general words do.
     rank: among all tests for such a domain; the highest rank is the default, rank 0 is never chosen.
+    one_column: of a test of X alone its words; its `accepts` is given the columns of X as those of Y too.
     of_times: whether it asks about times to an event; what a schema declares as such goes to no other test that is not
         named by its method.
     furthest: (rules of x, of y) -> the largest distance of an effect from that of no dependence, in its own units; a
@@ -178,6 +191,7 @@ class TestSpec:
     accepts: Callable[[Domain], bool] = lambda domain: True
     why_not: Callable[[Domain], str] = lambda domain: ""
     rank: Callable[[Domain], int] = lambda domain: 0
+    one_column: OneColumn | None = None
     of_times: bool = False
     one_effect: Callable[[Domain], bool] = lambda domain: on_a_line(domain)
     furthest: Callable[[Any, Any], float] = lambda x, y: math.inf
@@ -187,6 +201,11 @@ class TestSpec:
     planning: Planning | None = None
     theory: str = ""
     examples: tuple[Any, ...] = ()
+
+    @property
+    def finds(self) -> str:
+        """What a small p-value says is there."""
+        return DEPENDENCE if self.one_column is None else self.one_column.finds
 
     def as_published(
         self,
@@ -234,6 +253,11 @@ def given_levels(domain: Domain) -> bool:
 def discrete(domain: Domain) -> bool:
     """One column of x and of y, both with levels."""
     return all(len(part) == 1 and part[0].levels > 1 for part in (domain.x, domain.y))
+
+
+def one_column_of_levels(domain: Domain) -> bool:
+    """One column of x with levels, without Z."""
+    return len(domain.x) == 1 and domain.x[0].levels > 1 and not domain.z
 
 
 def one_of_each(domain: Domain) -> bool:

@@ -17,8 +17,9 @@ from jaxdp.core import Result
 from jaxdp.data import conditioning
 from jaxdp.data.columns import CATEGORICAL, ORDINAL
 from jaxdp.data.records import levels_of
+from jaxdp.report import sections
 from jaxdp.report.sections import DOUBTS, describe_doubts
-from jaxdp.spec import BY_STRATUM
+from jaxdp.spec import BY_STRATUM, DEPENDENCE
 
 MAX_VALUES_WRITTEN = 100
 POWER = 0.8
@@ -46,7 +47,11 @@ class Answer(TableAnswer, Result):
     @property
     def dependence_found(self) -> bool:
         """Whether the p-value is at most the significance level."""
-        return self.content["dependence_found"]
+        return self.content["p_value"] <= self.content["level"]
+
+    def page_title(self) -> str:
+        """Of a test of one column its question."""
+        return super().page_title() if self.test.spec.one_column is None else self.content["title"]
 
     def draw(self, path: Path) -> None:
         """The curves of the release, the released statistic against its null law, or the p-value on its scale.
@@ -84,7 +89,7 @@ class Answer(TableAnswer, Result):
         the planner has no formula or design of the test for such columns.
         """
         content = self.content
-        if content["dependence_found"] or not math.isfinite(content["epsilon"]):
+        if self.dependence_found or not math.isfinite(content["epsilon"]):
             return {}
         if "detectable_effect" in content:
             x, y = (tuple(self.schema.rule(name) for name in content[part]) for part in "xy")
@@ -224,7 +229,7 @@ def describe(
     rule = with_flags(_level_rule(test, data, query), raised, found)
     return {
         "title": query.sentence,
-        "answer": verdict(found, p_value, level, smallest, rule["flags"] if rule else ()),
+        "answer": verdict(found, p_value, level, smallest, rule["flags"] if rule else (), query.entry.spec.finds),
         "method": query.entry.name,
         "p_value": p_value,
         "smallest_p_value": smallest,
@@ -240,7 +245,7 @@ def describe(
         "mode": result.mode,
         "n": data.x.shape[0],
         "level": level,
-        "dependence_found": bool(found),
+        **_found(query.entry.spec, bool(found)),
         "x": list(query.x),
         "y": list(query.y),
         "given": list(query.given),
@@ -254,7 +259,7 @@ def describe(
         "sees": without_z(query.entry.spec.alternatives, query),
         "cautions": [
             *maybe_times(query),
-            *cautions(data.x.shape[0], cost, result.mode, recorded, sum(_rules(query), ())),
+            *cautions(data.x.shape[0], cost, result.mode, recorded, sum(_rules(query), ()), query.entry.spec.finds),
         ],
         "released": released_values(result.release),
         "versions": versions(),
@@ -432,9 +437,26 @@ def _numbers(values):
     return jax.tree.map(lambda value: known(np.asarray(value, float).tolist()), values)
 
 
-def verdict(found: bool, p_value: float, level: float, smallest: float | None = None, flags: Sequence[str] = ()) -> str:
-    """The answer in words. smallest: p-value that this test can give, where it gave that. flags: of its level rule."""
-    outcome = "Dependence found" if found else "No dependence found"
+def _found(spec: Any, found: bool) -> dict[str, Any]:
+    """Whether the test found what it looks for, and what that is where it is no dependence."""
+    if spec.one_column is None:
+        return {"dependence_found": found}
+    return {f"{spec.finds.partition(' ')[0]}_found": found, "finds": spec.finds}
+
+
+def verdict(
+    found: bool,
+    p_value: float,
+    level: float,
+    smallest: float | None = None,
+    flags: Sequence[str] = (),
+    finds: str = DEPENDENCE,
+) -> str:
+    """The answer in words. smallest: p-value that this test can give, where it gave that. flags: of its level rule.
+
+    finds: what the test finds.
+    """
+    outcome = f"{finds[0].upper()}{finds[1:]} found" if found else f"No {finds} found"
     doubts = describe_doubts(flags) if found else ""
     return f"{outcome} at level {level:g} ({p_values.describe(p_value, smallest)}){doubts}."
 
@@ -570,9 +592,12 @@ def released_values(release) -> list[dict]:
 
 
 def _drawn_effect(content: Mapping[str, Any], none: float):
-    """The effect of one pair with its interval, for the picture; None where there is none."""
-    from jaxdp.report.figures import Effect
+    """The effect of one pair with its interval, or those of several, for the picture; None where there is none."""
+    from jaxdp.report.figures import Effect, Effects
 
+    if "effect_rows" in content and content["interval"] is not None:
+        each = [Effect(effect, low, high, name) for name, effect, low, high in sections.listed_effects(content)]
+        return Effects(each[: sections.MAX_EFFECTS], content["effect_is"], none=none) if each else None
     if not isinstance(content["effect"], float) or content["interval"] is None or None in content["interval"]:
         return None
     margin = content.get("equivalence", {}).get("margin")

@@ -141,7 +141,11 @@ class TestOptions(TestsOptions, total=False):
     """The keywords of `jaxdp.test`."""
 
     x: Required[Annotated[OneOrMore, Keyword("A", arguments.names), "column(s) X, separated by commas"]]
-    y: Required[Annotated[OneOrMore, Keyword("B", arguments.names), "column(s) Y"]]
+    y: Annotated[
+        OneOrMore,
+        Keyword("B", arguments.names, ()),
+        "column(s) Y; left out for a test of X alone, which --method names",
+    ]
     margin: Annotated[
         float | None,
         Keyword("M", arguments.positive_number),

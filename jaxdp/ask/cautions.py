@@ -11,6 +11,7 @@ from jaxdp._base.amounts import spent
 from jaxdp.data import hashed_levels
 from jaxdp.privacy import Cost
 from jaxdp.randomness.keys import RELEASE
+from jaxdp.spec import DEPENDENCE
 
 FEW_RECORDS, MUCH = 50, 5.0
 NO_LEDGER = (
@@ -18,10 +19,9 @@ NO_LEDGER = (
     "create makes it), or add up yourself what is spent on these records."
 )
 
-FILLED = (
-    "{} count as if nothing stood in them (docs/schema.md#who-sees-what): columns whose values lie off what such a "
-    "cell counts as are then dependent for that reason alone. How many there are is not shown."
-)
+FILLED = "{} count as if nothing stood in them (docs/schema.md#who-sees-what): {}. How many there are is not shown."
+DEPENDENT = "columns whose values lie off what such a cell counts as are then dependent for that reason alone"
+DEPARTS = "where there are many, there is a {} for that reason alone"  # of one column
 UNPARSED = "Lines and cells that do not parse"
 LACKING = "Lines that the file lacks of the {} records asked for, and lines and cells that do not parse,"
 _filled: contextvars.ContextVar[str] = contextvars.ContextVar("filled", default="")
@@ -34,22 +34,24 @@ def filled(accepts: bool, records: int | None) -> Iterator[None]:
     records: the number that the table is filled up to, None for none.
     """
     subject = UNPARSED if records is None else LACKING.format(records)
-    token = _filled.set(FILLED.format(subject) if accepts else "")
+    token = _filled.set(subject if accepts else "")
     try:
         yield
     finally:
         _filled.reset(token)
 
 
-def cautions(num_records: int, cost: Cost, mode: str, recorded: bool, rules: Iterable[Any] = ()) -> list[str]:
+def cautions(
+    num_records: int, cost: Cost, mode: str, recorded: bool, rules: Iterable[Any] = (), finds: str = DEPENDENCE
+) -> list[str]:
     """Sentences for the content of an answer. mode: of the release. recorded: whether an account was charged.
 
-    rules: the schema's, of the columns that are asked about.
+    rules: the schema's, of the columns that are asked about. finds: what is looked for in them.
     """
     found, released = hashed_levels.told(rules), mode == RELEASE
     epsilon, delta = float(cost.epsilon), float(cost.delta)
     if _filled.get():
-        found.append(_filled.get())
+        found.append(FILLED.format(_filled.get(), DEPENDENT if finds == DEPENDENCE else DEPARTS.format(finds)))
     if num_records < FEW_RECORDS:
         found.append(f"Few records ({num_records}): only what is strong, or common, shows above the noise.")
     if released and MUCH < epsilon < math.inf:

@@ -66,11 +66,13 @@ class Query(TableQuery[Answer]):
         own = complete(TestOptions, how)
         method, sees = own["method"], own["sees"]
         x, y, given = (tuple(schema.named(role, own[role])) for role in ("x", "y", "given"))
-        domain = _coded(schema, x, y, given)
+        domain = _coded(schema, x, y or x, given)
         if method and sees:
             raise ValueError("give method or sees, not both: the method settles what is seen.")
-        entry = catalogue.default(domain, sees=sees) if method is None else catalogue.find(method)
-        hourly = _coded(schema.hour_by_hour(given), x, y, given)
+        named = None if method is None else catalogue.find(method)
+        _require_y(y, named)
+        entry = catalogue.default(domain, sees=sees) if named is None else named
+        hourly = _coded(schema.hour_by_hour(given), x, y or x, given)
         domain = domain if entry.spec.accepts(domain) or not entry.spec.accepts(hourly) else hourly
         entry.require_fits(domain)
         options = _options(entry, own)
@@ -107,7 +109,7 @@ class Query(TableQuery[Answer]):
     @property
     def domain(self) -> Domain:
         """Its columns as codes, which decide whether a test fits."""
-        return _coded(self.schema, self.x, self.y, self.given)
+        return _coded(self.schema, self.x, self.y or self.x, self.given)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -128,11 +130,13 @@ class Query(TableQuery[Answer]):
     def short(self) -> str:
         """The query in one line, for ledgers: "dose ~ response | age"."""
         given = f" | {', '.join(self.given)}" if self.given else ""
-        return f"{', '.join(self.x)} ~ {', '.join(self.y)}{given}"
+        return f"{' ~ '.join(', '.join(part) for part in (self.x, self.y) if part)}{given}"
 
     @property
     def sentence(self) -> str:
         """The query in words."""
+        if self.entry.spec.one_column is not None:
+            return self.entry.spec.one_column.asks.format(x=listing(self.x))
         verb = "Is" if len(self.x) == 1 else "Are"
         given = f" given {listing(self.given)}" if self.given else ""
         return f"{verb} {listing(self.x)} independent of {self._outcome or listing(self.y)}{given}?"
@@ -151,13 +155,14 @@ class Query(TableQuery[Answer]):
     def selection(self, table: Table) -> Selection:
         """X, Y and Z."""
         clipped, times = self.entry.cls.leaves_out_clipped_z, self.y if self.entry.spec.of_times else ()
-        return Selection(table, self.columns, self.given, clipped_z=clipped, times=times)
+        finds = f"a {self.entry.spec.finds}" if self.entry.spec.one_column else self.entry.spec.finds
+        return Selection(table, self.columns, self.given, clipped_z=clipped, times=times, finds=finds)
 
     def loader(self, selection: Selection, key: Any) -> tuple[Query, Callable[..., Any]]:
         """Records in memory, or chunks of them, which are read once for every stage of the test."""
         how, rows = selection.table.reading, selection.rows_in_chunks(self.entry.memory)
         if rows is None:
-            named: dict[str, Any] = {"x": self.x, "y": self.y, "given": self.given}
+            named: dict[str, Any] = {"x": self.x, "y": self.y or None, "given": self.given}
             named["draws"] = DRAWS if self.every_row else 1
             read = functools.partial(self.schema.read, **named, codes=self.entry.spec.columns.coded)
             return self, functools.partial(read, shuffled=is_release(key))
@@ -266,6 +271,16 @@ class Query(TableQuery[Answer]):
         return dataclasses.replace(data, z=z, domain=dataclasses.replace(data.domain, z=columns))
 
 
+def _require_y(y: Sequence[str], named: catalogue.Entry | None) -> None:
+    """Raises unless Y is there, or the test that was named asks about X alone, and then has none."""
+    alone = named is not None and named.spec.one_column is not None
+    if alone and y:
+        raise ValueError(f"{named.name} asks about x alone: leave y out.")  # type: ignore[union-attr]
+    if not alone and not y:
+        others = listing([entry.name for entry in catalogue.entries().values() if entry.spec.one_column is not None])
+        raise TypeError(f"y is missing: give --y B (in Python y=); only {others} (by method) asks about x alone.")
+
+
 def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain, rules: Sequence[Any]) -> float | None:
     """The margin as a float. Errors: ValueError unless the test has a p-value for it, and columns one effect.
 
@@ -277,9 +292,8 @@ def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain, rules:
         raise TypeError(f"margin must be a finite number > 0, got {type(margin).__name__}.")
     check.positive(margin=margin)
     if not takes_margins(entry.cls):
-        fitting = [
-            one.name for one in catalogue.offered().values() if takes_margins(one.cls) and one.spec.accepts(domain)
-        ]
+        others = [] if entry.spec.one_column else catalogue.offered().values()
+        fitting = [one.name for one in others if takes_margins(one.cls) and one.spec.accepts(domain)]
         raise ValueError(
             f"{entry.name} has no p-value for a margin, which needs an interval of its own: "
             + (f"name {' or '.join(fitting)} by method." if fitting else "no test of these columns has one.")
@@ -354,7 +368,7 @@ def test(table: Any, **how: Unpack[TestOptions]) -> Answer:
     table: a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or the path of a data file, a folder or
     a glob ("trial/*.parquet"); "duckdb:select ..."; a pyarrow data set, a DuckDB relation, a Dask data frame, an
     object of the Arrow stream protocol, a function that returns Arrow batches.
-    x, y, given: column names, one or several. epsilon: budget of this answer.
+    x, y, given: column names, one or several; y is left out for a test of x alone. epsilon: budget of this answer.
     schema: public knowledge about the columns (`Schema`, its path, or its mapping); or bounds (low, high) of continuous
     columns and levels of the others, by name. Never computed from the table.
     method: name of a test (`jaxdp methods`), or of a classical one ("t-test"), in whose place its private counterpart

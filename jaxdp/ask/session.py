@@ -98,11 +98,11 @@ class Session(Readable, Uncopied):
         return self._purse.left if self._purse else self._ledger.remaining
 
     def test(
-        self, x: str | Sequence[str], y: str | Sequence[str], given: str | Sequence[str] = (), **how: Any
+        self, x: str | Sequence[str], y: str | Sequence[str] = (), given: str | Sequence[str] = (), **how: Any
     ) -> Answer:
         """Is X independent of Y given Z? As `jaxdp.test`; epsilon= unless the session has `queries`."""
         found = tests.test(self._table, x=x, y=y, given=given, **self._common(how))
-        asked = f"{_joined(x)} ~ {_joined(y)}" + (f" | {_joined(given)}" if given else "")
+        asked = " ~ ".join(_joined(part) for part in (x, y) if part) + (f" | {_joined(given)}" if given else "")
         return self._note(found, asked, found.content["answer"])
 
     def test_pairs(

@@ -26,6 +26,10 @@ class TableAnswer:
 
     content: Mapping[str, Any]
 
+    def page_title(self) -> str:
+        """The title of its page."""
+        return self.page or self.content["title"]
+
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json: plain numbers, texts, lists and dicts."""
         return plain(self.content)

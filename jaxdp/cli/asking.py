@@ -67,7 +67,8 @@ def require_one_kind(args: argparse.Namespace, one: Any, all_pairs: Any) -> None
         if name not in own and getattr(args, name, None) is not None:
             side = "--x and --y" if args.all_pairs else "--all-pairs"
             raise options.UserError(f"{option(name, said)} goes with {side}.")
-    if not args.all_pairs and not (args.x and args.y):
+    alone = args.x and getattr(args, "method", None)  # a test of X alone has no Y
+    if not args.all_pairs and not alone and not (args.x and args.y):
         raise options.UserError("give --x A and --y B, or --all-pairs.")
 
 
@@ -152,5 +153,5 @@ def write(found: Any, folder: Path, facts: dict, on_stage: Any, schema: str = ""
     written.put_picture(folder, found.picture, found.draw)
     for name in set(found.files) - {*files, found.picture, REPORT_NAME}:
         written.drop(folder, name)  # of an earlier answer of another form
-    write_report(folder, found.page or content["title"], found.files)
+    write_report(folder, found.page_title(), found.files)
     return content

@@ -69,7 +69,7 @@ def draft(
     name, names, kinds, delimiter = _columns(path)
     unnamed = _is_unnamed(names)
     names = names[1:] if unnamed else names
-    _require_names(name, names)
+    _require_names(name, names, unnamed)
     top = [
         *([mark] if mark else []),
         f"# What is public about the columns of {os.path.basename(name)}. Fill in every TODO from public knowledge,",
@@ -107,7 +107,8 @@ def _commented(text: str) -> str:
 def header_of(path: str | os.PathLike) -> tuple[list[str], str]:
     """Names of the columns and the delimiter. Errors: as `draft`."""
     name, names, _, delimiter = _columns(path)
-    _require_names(name, names[1:] if _is_unnamed(names) else names)
+    unnamed = _is_unnamed(names)
+    _require_names(name, names[1:] if unnamed else names, unnamed)
     return names, delimiter
 
 
@@ -152,16 +153,25 @@ def _cut(line: str, delimiter: str) -> list[str] | None:
         return None
 
 
-def _require_names(path: str, names: list[str]) -> None:
-    """Refuses a first line that may be a record: its cells must not be written into a schema."""
+def _require_names(path: str, names: list[str], unnamed: bool) -> None:
+    """Refuses a first line that may be a record: its cells must not be written into a schema.
+
+    unnamed: whether a column without a name stands before these.
+    """
     if not names:
         raise ValueError(f"data file {path} is empty: it needs a header line that names the columns.")
     values = any(map(_VALUE.fullmatch, names)) or any(number == number for number in to_numbers(names))
-    if values or "" in names or len(set(names)) < len(names) or any(len(name) > LONGEST_NAME for name in names):
+    if values or "" in names or any(len(name) > LONGEST_NAME for name in names):
         raise ValueError(
-            f"the first line of {path} does not look like names of columns (a number, a date, an empty cell, a name "
-            "twice): "
-            "it may be a record, so no draft was made; add a header line."
+            f"the first line of {path} does not look like names of columns (a number, a date, an empty cell, a long "
+            "text): it may be a record, so no draft was made; add a header line."
+        )
+    twice = next((place for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        first, second = (1 + unnamed + place for place in (names.index(names[twice]), twice))
+        raise ValueError(
+            f"data file {path} names two columns alike, number {first} and number {second}: rename one (or, if its "
+            "first line is a record, add a header line)."
         )
 
 

@@ -35,6 +35,7 @@ FAILING_SHARE = 0.5  # of the cells that are not missing; from here on a column 
 MAX_LOOKED_AT = 1000  # cells per column whose notation is guessed
 MAX_VALUES = 100_000  # distinct values of a column that are kept to see ties
 MIN_VALUES = 3  # fewer values are no order
+MAX_HEAPS = 4  # multiples that are found one beside the other until nothing is left to say
 MIN_PILES, PILED_SHARE = 5, 0.1  # values that pile up, and the records on them, from where on they are told
 PILE_RATIO, PILE_MORE, BESIDE = 3.0, 3, 10  # so many times, and records, more than values up to so many steps beside
 ROUND_RECORDS, ROUND_SDS = 0.75, 4.0  # rounded records that are told: so many roots of n, above so many sds of chance
@@ -192,37 +193,66 @@ class ColumnReport:
         return step if exact else 0.0
 
     @property
-    def piling(self) -> str:
-        """Why conditioning on the column would go wrong, for piles that the schema says nothing of; else empty."""
+    def _unsaid_piles(self) -> tuple[str, float, int, bool] | None:
+        """What the schema says nothing of: piles or rounding, in words; the multiple, how many records are rounded to
+        it (0: to none that was found), and whether persons may repeat their values. None where nothing is unsaid.
+        """
         rule = self.rule
         by_step = rule.step and rule.heaps in ((), conditioning.usual_heaps(rule.lower, rule.upper, rule.step))
         if by_step or self._says_what_repeats:
-            return ""
+            return None
         (count, share), (multiple, rounded) = self.piles, self.rounded
-        persons = ""
         if count >= MIN_PILES and share >= PILED_SHARE:
             multiple = multiple or 10.0 ** (math.floor(math.log10(rule.upper - rule.lower)) - 1)
             cause = f"{share:.0%} of the records lie on {count} values of column {rule.name!r} that are"
-            persons = ' (where the rows of one person repeat its value, unit = "COLUMN" names the person)'
-        else:
-            if not rounded:
-                return ""
-            cause = f"multiples of {multiple:g} in column {rule.name!r} are, by {rounded} of {self.numbers} records,"
-        heaps = ", ".join(f"{heap:.15g}" for heap in sorted({*rule.heaps, multiple}, reverse=True))
+            return cause, multiple, rounded, True
+        cause = f"multiples of {multiple:g} in column {rule.name!r} are, by {rounded} of {self.numbers} records,"
+        return (cause, multiple, rounded, False) if rounded else None
+
+    def _sufficient_heaps(self, multiple: float) -> tuple[float, ...]:
+        """The schema's heaps with this one, and with those that are found once it is said; () where none suffice."""
+        rule = self.rule
+        for _ in range(MAX_HEAPS):
+            if not rule.step < multiple < rule.upper - rule.lower or multiple in rule.heaps:
+                return ()
+            rule = dataclasses.replace(rule, heaps=tuple(sorted({*rule.heaps, multiple}, reverse=True)))
+            left = dataclasses.replace(self, rule=rule)._unsaid_piles
+            if left is None:
+                return rule.heaps
+            multiple = left[1]
+        return ()
+
+    @property
+    def piling(self) -> str:
+        """Why conditioning on the column would go wrong, for piles that the schema says nothing of; else empty.
+
+        What it advises to declare is what it would not speak of again.
+        """
+        rule, unsaid = self.rule, self._unsaid_piles
+        if unsaid is None:
+            return ""
+        cause, multiple, rounded, repeated = unsaid
+        persons = ' (where the rows of one person repeat its value, unit = "COLUMN" names the person)'
         if rule.heaps:
             cause = f"beside the heaps of the schema {cause}"
-        declared = f"heaps = [{heaps}] in the schema if people round to such multiples, "
-        useless = not rounded or multiple in rule.heaps
-        if useless and not rule.step and (step := self._resolution):
-            instead = " in place of heaps" if rule.heaps else ""
+        heaps, step = self._sufficient_heaps(multiple), 0.0 if rule.step else self._resolution
+        instead = " in place of heaps" if rule.heaps else ""
+        left_out = ""
+        if step and not (heaps and rounded):
             declared = f"step = {step:.15g} in the schema{instead} if it is recorded in such steps, "
-        elif multiple in rule.heaps or multiple <= rule.step:
-            declared = ""
+        elif heaps:
+            listed = ", ".join(f"{heap:.15g}" for heap in heaps)
+            declared = f"heaps = [{listed}] in the schema if people round to such multiples, "
+        else:
+            grid = (
+                f"step = ... in the schema{instead} if it is recorded in equal steps (before a standardisation, say), "
+            )
+            declared, left_out = "" if rule.step else grid, f", or leave {rule.name} out"
         return (
             f"{cause} far more frequent than "
             "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "
-            f"rejected given {rule.name}: write {declared}labels = true if its values "
-            f"stand for groups or devices (records of equal value are compared), heaps = [] if neither{persons}"
+            f"rejected given {rule.name}: write {declared}labels = true if its values stand for groups or devices "
+            f"(records of equal value are compared), heaps = [] if neither{persons if repeated else ''}{left_out}"
         )
 
     @property
@@ -493,13 +523,14 @@ class ParseReport:
         """The columns that do not parse."""
         return [column for column in self.columns.values() if not column.parses]
 
-    def harm(self, given: Iterable[str], *, clipped_z: bool = False) -> str:
+    def harm(self, given: Iterable[str], *, clipped_z: bool = False, finds: str = "dependence") -> str:
         """Why cells that say no value would be taken for dependence, or for another level; else the empty text.
 
         Without a full stop. Records whose Z is unknown are compared as if their Z were equal; where X is unknown it
         takes one value, and if that happens more often for some values of Y, X and Y depend on each other through it.
         The bias grows with n, the spread with its root only (docs/theory/missing.md).
         given: the columns that are conditioned on. clipped_z: values of Z at a bound are left out by the test.
+        finds: what the test finds.
         """
         given = set(given)
         counts = [(c.pooled if c.rule.name in given else c.unnamed, c) for c in self.columns.values()]
@@ -513,7 +544,7 @@ class ParseReport:
                 )
             return (
                 f"{count} of {column.cells} cells of column {column.rule.name!r} are empty or hold no value of it. "
-                "Filled with one value they would be taken for dependence"
+                f"Filled with one value they would be taken for {finds}"
             )
         for name in [] if clipped_z else sorted(given & set(self.columns)):
             column = self.columns[name]

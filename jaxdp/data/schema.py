@@ -167,7 +167,7 @@ class Schema:
         source: Any,
         *,
         x: str | Sequence[str],
-        y: str | Sequence[str],
+        y: str | Sequence[str] | None,
         given: str | Sequence[str] = (),
         codes: bool = False,
         strict: bool = False,
@@ -179,8 +179,8 @@ class Schema:
         """Reads the columns of one query and returns arrays that public knowledge alone has scaled.
 
         source: path of a CSV file, a pandas, polars or pyarrow table, or a mapping of name -> (n,) values.
-        x, y, given: column names, one or several. Returns float64 arrays: x, y of shape (n,), or (n, p) for
-        several columns; z (n, d), or None without `given`.
+        x, y, given: column names, one or several; y: None for a test of x alone, whose y is x. Returns float64
+        arrays: x, y of shape (n,), or (n, p) for several columns; z (n, d), or None without `given`.
         Continuous columns are clipped to their bounds and scaled to [-1, 1]. In x and y, ordered and two-level
         columns are equally spaced on [-1, 1] and other categorical ones become one -1/1 indicator per level;
         with codes=True all of these are codes 0, ..., L - 1, as in z.
@@ -217,9 +217,10 @@ class Schema:
 
     def roles(self, x: Any, y: Any, given: Any) -> tuple[list[str], list[str], list[str]]:
         """The columns of x, y and z as lists. Errors: as `read`."""
-        x, y, given = self.named("x", x), self.named("y", y), self.named("given", given)
+        alone = y is None
+        x, y, given = self.named("x", x), self.named("y", () if alone else y), self.named("given", given)
         for role, names in (("x", x), ("y", y)):
-            if not names:
+            if not names and not (alone and role == "y"):
                 raise ValueError(f"{role} names no column: give at least one of {_listing(self.names)}.")
         repeated = duplicates([*x, *y, *given])
         if repeated:
@@ -235,6 +236,7 @@ class Schema:
         def columns(names):
             return tuple(c for n in names for c in self._columns(n, forms[n]))
 
+        y = y or x  # of a test of x alone
         return Data(
             _squeeze(take(x)),
             _squeeze(take(y)),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp._base import p_values
-from jaxdp.report.figures import BLUE, RED, Effect, over_effect, plain, save
+from jaxdp.report.figures import BLUE, RED, Effect, Effects, over_effect, plain, save
 
 COLOURS = (BLUE, RED, "#5a7d2a", "#7b4ea3", "#b07a1e", "#3b3f45")
 DASHES = ("-", "--", "-.", ":")
@@ -27,7 +27,7 @@ def draw(
     p_value: float,
     level: float,
     title: str,
-    effect: Effect | None = None,
+    effect: Effect | Effects | None = None,
     simulation: bool = False,
 ) -> Path:
     """The curves with their bands; below them the effect."""

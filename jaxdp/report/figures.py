@@ -16,6 +16,8 @@ from jaxdp._base import p_values
 BLUE, RED, GREY, ORANGE = "#2a6f97", "#b3261e", "#8a8f98", "#c46a00"
 NOTE_OF_SIMULATION = "NOT PRIVATE: simulation"
 GRID_POINTS = 801
+NO_BREAK = "\u00a0"  # a space at which no line ends
+ROW, LINE = 0.4, 0.17  # inches of an effect beside others, and of a line of its label
 MAX_LABELS = 40  # columns that a heat map names
 
 
@@ -29,6 +31,16 @@ class Effect:
     value: float
     low: float
     high: float
+    name: str
+    margin: float | None = None
+    none: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Effects:
+    """Several effects on one scale, each by its own name. name: of them all. none: as of an `Effect`."""
+
+    each: Sequence[Effect]
     name: str
     margin: float | None = None
     none: float = 0.0
@@ -110,7 +122,7 @@ def null_law(
     p_value: float,
     title: str,
     label: str = "released statistic",
-    effect: Effect | None = None,
+    effect: Effect | Effects | None = None,
     simulation: bool = False,
 ) -> Path:
     """The density of the statistic under independence, its critical region, the released value; below it the effect.
@@ -153,7 +165,13 @@ def quantile(tail: Callable[[np.ndarray], np.ndarray], level: float) -> float:
 
 
 def p_value_scale(
-    path: Path, *, p_value: float, level: float, title: str, effect: Effect | None = None, simulation: bool = False
+    path: Path,
+    *,
+    p_value: float,
+    level: float,
+    title: str,
+    effect: Effect | Effects | None = None,
+    simulation: bool = False,
 ) -> Path:
     """The p-value on a logarithmic scale with its level, for statistics without a one-dimensional null law."""
     smallest = 10.0 ** np.floor(np.log10(max(min(p_value, level), 1e-16)) - 1)
@@ -169,13 +187,21 @@ def p_value_scale(
     return save(figure, path, simulation)
 
 
-def over_effect(height: float, effect: Effect | None):
-    """A figure and the axes of its upper part; the lower part shows the effect, where there is one."""
+def over_effect(height: float, effect: Effect | Effects | None):
+    """A figure and the axes of its upper part; the lower part shows the effect or the effects, where there are any."""
     if effect is None:
         return canvas(height=height)
-    figure, axes = canvas(height=height + 1.3)
+    each = effect.each if isinstance(effect, Effects) else [effect]
+    named = re.split(r"[;.] (?![^\[]*\])", effect.name)[0]  # with its direction: which group less which
+    within = "" if effect.margin is None else f"; shaded: within the margin of {effect.margin:g}"
+    told = f"{named}; 95 % interval{'s' * (len(each) > 1)}{within}"
+    for pair in (" - ", " % "):
+        told = told.replace(pair, pair.replace(" ", NO_BREAK))  # a difference, and a share, stay on one line
+    label = plain(told)
+    more = ROW * (len(each) - 1)
+    figure, axes = canvas(height=height + 1.3 + more + LINE * label.count("\n"))
     axes.remove()
-    axes, strip = figure.subplots(2, 1, height_ratios=(height - 1.0, 0.6))
+    axes, strip = figure.subplots(2, 1, height_ratios=(height - 1.0, 0.6 + more))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("top", "right", "left"):
@@ -183,9 +209,11 @@ def over_effect(height: float, effect: Effect | None):
     if effect.margin is not None:
         strip.axvspan(effect.none - effect.margin, effect.none + effect.margin, color=BLUE, alpha=0.12)
     strip.axvline(effect.none, color=GREY, linewidth=1.0, linestyle=":")
-    strip.plot([effect.low, effect.high], [0.0, 0.0], color=BLUE, linewidth=3.0, solid_capstyle="butt")
-    strip.plot([effect.value], [0.0], "o", color="black", markersize=6.0)
-    named = re.split(r"[,;.] (?![^\[]*\])", effect.name)[0]
-    within = "" if effect.margin is None else f"; shaded: within the margin of {effect.margin:g}"
-    strip.set(yticks=[], ylim=(-1.0, 1.0), xlabel=plain(f"{named}, 95 % interval{within}"))
+    for place, one in enumerate(each):
+        strip.plot([one.low, one.high], [-place, -place], color=BLUE, linewidth=3.0, solid_capstyle="butt")
+        strip.plot([one.value], [-place], "o", color="black", markersize=6.0)
+        if len(each) > 1:
+            where = {"transform": strip.get_yaxis_transform(), "fontsize": 8}
+            strip.text(0.0, 0.25 - place, plain(one.name).replace("\n", " "), **where)
+    strip.set(yticks=[], ylim=(-len(each), 1.0), xlabel=label)
     return figure, axes

@@ -215,14 +215,19 @@ def describe_effect(content: Mapping[str, Any]) -> str:
     return f"{effect:.3g}{ends}: {content.get('effect_is') or 'as the test defines it'}"
 
 
-def _describe_effects(content: Mapping[str, Any]) -> str:
-    """Of several columns, the first `MAX_EFFECTS` by name."""
-    found = [
-        f"{x}, {y}: {effect:.3g}, {low:.3g} to {high:.3g}"
+def listed_effects(content: Mapping[str, Any]) -> list[tuple[str, float, float, float]]:
+    """Name, value and ends of the interval of each of several effects that the release gives."""
+    return [
+        (f"{x}, {y}", effect, low, high)
         for x, *row in zip(content["effect_rows"], content["effect"], *content["interval"], strict=True)
         for y, effect, low, high in zip(content["effect_columns"], *row, strict=True)
         if None not in (effect, low, high)
     ]
+
+
+def _describe_effects(content: Mapping[str, Any]) -> str:
+    """Of several columns, the first `MAX_EFFECTS` by name."""
+    found = [f"{name}: {effect:.3g}, {low:.3g} to {high:.3g}" for name, effect, low, high in listed_effects(content)]
     more = f"; {len(found) - MAX_EFFECTS} more in result.json" if len(found) > MAX_EFFECTS else ""
     told = f"{content.get('effect_is') or 'as the test defines it'}, with 95 % intervals: "
     return told + "; ".join(found[:MAX_EFFECTS]) + more if found else ""
@@ -257,8 +262,9 @@ def _sees(result: Mapping[str, Any]) -> Iterator[Section]:
     elif "sees" in result:
         yield Section("sees", "", ["not said by the test"])
     yield Section("power", SEES, [power if isinstance(power, str) else ""])
-    if result.get("dependence_found") is False:
-        yield Section("", SEES, ["Not finding a dependence does not show that there is none."])
+    finds = str(result.get("finds", "dependence"))
+    if result.get(f"{finds.partition(' ')[0]}_found") is False:
+        yield Section("", SEES, [f"Not finding a {finds} does not show that there is none."])
 
 
 def _rests_on(result: Mapping[str, Any]) -> Iterator[Section]:

@@ -239,3 +239,84 @@ def test_a_method_that_is_no_name_is_refused_in_one_sentence(how):
 def test_a_test_that_is_built_already_is_led_to_run():
     with pytest.raises(ValueError, match=r"must be a name, got BandGCM: .* goes to jaxdp\.run"):
         jaxdp.test(columns(), x="x", y="y", bounds=BOUNDS, method=jaxdp.BandGCM(epsilon=1.0))
+
+
+OF_ONE_COLUMN = {"method": "goodness-of-fit", "epsilon": 1.0, "levels": {**LEVELS, "level": ["a", "b", "c", "d"]}}
+RARE = {"probabilities": [0.997, 0.001, 0.001, 0.001]}
+
+
+def levels_alone(n=3000):
+    return columns(n) | {"level": np.random.default_rng(1).choice(list("abcd"), n)}
+
+
+def test_goodness_of_fit_asks_about_one_column_and_finds_a_departure():
+    """It demanded a y that it did not read, spoke of dependence, and gave p = 1 where a level expects few records."""
+    found = jaxdp.test(levels_alone(), x="level", fields=RARE, **OF_ONE_COLUMN, key=key())
+    told = " ".join(found.sentences())
+    assert found.p_value <= 0.01
+    assert found.content["title"] == "Does level have the stated probabilities?"
+    assert found.content["answer"].startswith("Departure from the probabilities found at level 0.05")
+    assert "goodness-of-fit (probabilities [0.997, 0.001, 0.001, 0.001])" in told
+    assert (found.content["departure_found"], found.content["y"]) == (True, [])
+    none = jaxdp.test(levels_alone(), x="level", fields={"probabilities": [0.25] * 4}, **OF_ONE_COLUMN, key=key())
+    assert none.content["answer"].startswith("No departure from the probabilities found")
+    assert none.content["departure_found"] is False
+    for answer in (found, none):
+        assert "depend" not in (repr(answer) + json.dumps(answer.to_dict())).lower()
+    session = jaxdp.Session(levels_alone(), levels=OF_ONE_COLUMN["levels"], epsilon=2.0, key=key())
+    session.test("level", method="goodness-of-fit", fields=RARE, epsilon=1.0)
+    assert session.asked[0].columns == "level"
+
+
+def test_the_command_and_its_page_speak_of_the_departure_of_one_column(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    pd.DataFrame(levels_alone()).to_csv(tmp_path / "d.csv", index=False)
+    (tmp_path / "s.toml").write_text('[columns.level]\nkind = "categorical"\nlevels = ["a", "b", "c", "d"]\n')
+    command = ["test", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml"), "--x", "level", "--epsilon", "1"]
+    fit = ["--method", "goodness-of-fit", "--set", "probabilities=0.25,0.25,0.25,0.25", "--seed", "3"]
+    for number, more in enumerate(([], ["--strict"])):
+        out = tmp_path / f"out{number}"
+        assert main([*command, *fit, "--out", str(out), *more]) == 0
+        page, result = (out / "report.html").read_text(), (out / "result.json").read_text()
+        shown = capsys.readouterr().out
+        assert "Does level have the stated probabilities?" in page
+        assert json.loads(result)["departure_found"] is False
+        assert "No departure from the probabilities found" in shown
+        assert "depend" not in (page + result + shown).replace("jaxdp-dependence", "").lower()
+    assert main([*command, "--method", "projected-chi2"]) == 2
+    assert "y is missing: give --y B" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"x": "level", "y": "clinic"}, "asks about x alone: leave y out"),
+        ({"x": ["level", "clinic"]}, "there are 2: ask about one at a time"),
+        ({"x": "level", "given": "clinic"}, "leave out the columns that are given"),
+        ({"x": "dose", "bounds": BOUNDS}, "dose holds numbers"),
+        ({"x": "clinic"}, "x has 2 levels, and there are 4 probabilities"),
+        ({"x": "level", "fields": None}, "needs probabilities: give one for each level, --set probabilities="),
+        ({"x": "level", "margin": 0.1}, "has no p-value for a margin"),
+    ],
+)
+def test_what_goodness_of_fit_cannot_be_asked_is_refused_before_the_charge(tmp_path, asked, told):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0)
+    with pytest.raises(ValueError, match=told):
+        jaxdp.test(levels_alone(200), **{**OF_ONE_COLUMN, "fields": RARE, **asked}, ledger=ledger)
+    assert ledger.remaining.epsilon == 3.0
+
+
+def test_goodness_of_fit_takes_one_row_of_each_person():
+    table = {name: np.repeat(values[:500], 2) for name, values in levels_alone().items()}
+    table |= {"person": np.repeat(np.arange(500), 2)}
+    schema = {"unit": "person", "columns": {"level": {"kind": "categorical", "levels": ["a", "b", "c", "d"]}}}
+    asked = {"method": "goodness-of-fit", "fields": RARE, "epsilon": 1.0, "schema": schema, "key": key()}
+    found = jaxdp.test(table, x="level", **asked)
+    assert (found.content["n"], found.content["departure_found"]) == (500, True)
+
+
+def test_empty_cells_of_one_column_would_be_taken_for_a_departure():
+    table = levels_alone()
+    table["level"][:600] = ""
+    with pytest.raises(ValueError, match="taken for a departure from the probabilities"):
+        jaxdp.test(table, x="level", fields=RARE, **OF_ONE_COLUMN)

@@ -95,6 +95,7 @@ def test_an_option_of_the_other_call_is_refused(given, told):
 
 def test_what_belongs_to_the_call_is_not_refused():
     asking.require_one_kind(one_kind(x=["a"], y=["b"], margin=1.0), calls.TestOptions, calls.PairsOptions)
+    asking.require_one_kind(one_kind(x=["a"], method="goodness-of-fit"), calls.TestOptions, calls.PairsOptions)
     asking.require_one_kind(one_kind(all_pairs=True, delta=0.1, columns=["c"]), calls.TestOptions, calls.PairsOptions)
 
 

@@ -209,6 +209,21 @@ def test_no_draft_copies_a_record(tmp_path, cell, capsys):
     assert cell not in shown.out + shown.err
 
 
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("age,weight,age,arm", "number 1 and number 3"),
+        (",age,weight,weight", "number 3 and number 4"),  # row names, which have no name
+    ],
+)
+def test_a_draft_says_which_columns_share_a_name(tmp_path, header, told, capsys):
+    (tmp_path / "d.csv").write_text(f"{header}\n1,2,3,4\n")
+    assert main(["schema", "draft", str(tmp_path / "d.csv")]) == 2
+    shown = capsys.readouterr()
+    assert f"names two columns alike, {told}: rename one" in shown.err
+    assert "weight" not in shown.out + shown.err
+
+
 def test_lines_that_end_with_carriage_returns_alone_are_named(tmp_path, capsys):
     data, *schema = written(tmp_path, frame())
     text = Path(data).read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r")

@@ -263,11 +263,43 @@ def test_advice_that_the_schema_has_taken_is_not_repeated():
     rng = np.random.default_rng(5)
     table = {name: rng.normal(size=2000) for name in "xy"} | {"z": np.repeat(rng.lognormal(10.5, 0.5, 200), 10)}
     how = {"x": "x", "y": "y", "given": "z", "epsilon": 1.0, "key": jax.random.key(1)}
-    with pytest.raises(ValueError, match=r"write heaps = \[(\d+)\] in the schema .* names the person") as refused:
+    with pytest.raises(
+        ValueError, match=r"write step = \.\.\. .* labels = true .* names the person.* leave z out"
+    ) as told:
         jaxdp.test(table, schema=schema(INCOME), **how)
-    named = int(re.search(r"heaps = \[(\d+)\]", str(refused.value))[1])
-    with pytest.raises(ValueError, match=r"write labels = true .* names the person"):
-        jaxdp.test(table, schema=schema(INCOME | {"heaps": [named]}), **how)
+    assert "heaps = [1" not in str(told.value)
+    with pytest.raises(ValueError, match=r"beside the heaps .* labels = true .* names the person.* leave z out"):
+        jaxdp.test(table, schema=schema(INCOME | {"heaps": [10_000]}), **how)
+
+
+@pytest.mark.parametrize("heaps", [None, [0.1]])
+def test_heaps_are_advised_where_they_would_be_accepted_alone(heaps):
+    """Standardised whole numbers with rounding are multiples of nothing: heaps = [0.1] was advised, then refused."""
+    rng = np.random.default_rng(6)
+    z = np.where(rng.uniform(size=3000) < 0.4, 10 * rng.integers(2, 9, 3000), rng.integers(18, 90, 3000))
+    table = {name: rng.normal(size=3000) for name in "xy"} | {"z": (z - z.mean()) / z.std()}
+    entry = {"kind": "continuous", "bounds": [-3, 3]} | ({} if heaps is None else {"heaps": heaps})
+    how = {"x": "x", "y": "y", "given": "z", "epsilon": 1.0, "key": jax.random.key(1)}
+    with pytest.raises(ValueError, match=r"write step = \.\.\. in the schema.* or leave z out") as refused:
+        jaxdp.test(table, schema=schema(entry), **how)
+    assert not re.search(r"heaps = \[\d", str(refused.value))
+    step = float(1 / z.std())
+    jaxdp.test(table, schema=schema({"kind": "continuous", "bounds": [-3, 3], "step": step}), **how)
+
+
+def test_all_heaps_that_are_needed_are_advised_at_once():
+    """Some round to 10 000 and others to 500: one without the other was refused again."""
+    rng = np.random.default_rng(6)
+    z, who = rng.lognormal(10.5, 0.5, 4000), rng.uniform(size=4000)
+    amounts = np.where(
+        who < 0.2, 500 * np.round(z / 500), np.where(who < 0.5, 10_000 * np.round(z / 10_000), z.round())
+    )
+    table = {name: rng.normal(size=4000) for name in "xy"} | {"z": amounts}
+    how = {"x": "x", "y": "y", "given": "z", "epsilon": 1.0, "key": jax.random.key(1)}
+    with pytest.raises(ValueError, match=r"write heaps = \[[\d, ]+\] in the schema") as refused:
+        jaxdp.test(table, schema=schema(INCOME), **how)
+    named = [int(heap) for heap in re.search(r"heaps = \[([\d, ]+)\]", str(refused.value))[1].split(",")]
+    jaxdp.test(table, schema=schema(INCOME | {"heaps": named}), **how)
 
 
 def test_where_heaps_do_not_help_the_resolution_of_the_column_is_named():

@@ -3,13 +3,15 @@
 import base64
 import html.parser
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
 
+import jaxdp
 from jaxdp._base import json_files
 from jaxdp.cli.main import main
-from jaxdp.report import figures, written
+from jaxdp.report import curves, figures, written
 from jaxdp.report.html import BANNER, CSV_ROWS_SHOWN, rebuild_report, write_report
 
 
@@ -195,7 +197,49 @@ def test_the_picture_of_an_answer_shows_its_interval_and_margin(tmp_path, monkey
     assert [-5.1, 0.9] in [list(line.get_xdata()) for line in strip.lines]
     assert [-2.1] in [list(line.get_xdata()) for line in strip.lines]
     label = " ".join(strip.get_xlabel().split())
-    assert label == "difference of the means of age clipped to [30, 90], 95 % interval; shaded: within the margin of 5"
+    assert label == (
+        "difference of the means of age clipped to [30, 90], 2 - 1; 95 % interval; shaded: within the margin of 5"
+    )
+
+
+def drawn_answer(monkeypatch, **asked):
+    """Labels and lines of the lower part of an answer's picture."""
+    drawn = []
+    monkeypatch.setattr(figures, "save", lambda figure, path, simulation=False: drawn.append(figure) or path)
+    monkeypatch.setattr(curves, "save", figures.save)
+    random = np.random.default_rng(0)
+    arm, n = random.integers(0, 3, 4000), 4000
+    table = {"two": np.where(arm > 0, "new", "old"), "arm": np.array(["old", "new", "newest"])[arm]}
+    table |= {"y": 4.0 * arm + random.normal(scale=9.0, size=n), "z": random.uniform(size=n)}
+    table |= {"time": random.exponential(8.0 / (1 + arm)), "died": np.where(random.uniform(size=n) < 0.7, "yes", "no")}
+    known = {"bounds": {"y": (-40, 40), "z": (0, 1), "time": (0, 10)}, "epsilon": 4.0, "key": jax.random.key(1)}
+    levels = {"two": ["old", "new"], "arm": ["old", "new", "newest"], "died": ["no", "yes"]}
+    answer = jaxdp.test(table, levels=levels, **known, **asked)
+    answer.draw(None)
+    strip = drawn[0].axes[1]
+    return answer, " ".join(strip.get_xlabel().split()), strip
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"y": "y", "method": "mean-difference"}, "difference of the means of y clipped to [-40, 40], new - old"),
+        ({"y": ["time", "died"], "method": "log-rank"}, "log hazard ratio of died = yes, two = new against old"),
+    ],
+)
+def test_a_picture_says_which_group_is_compared_with_which(monkeypatch, asked, told):
+    _, label, _ = drawn_answer(monkeypatch, x="two", **asked)
+    assert label.startswith(told)
+
+
+def test_a_picture_shows_the_interval_of_every_contrast(monkeypatch):
+    """It showed the p-value alone."""
+    answer, label, strip = drawn_answer(monkeypatch, x="arm", y="y", given="z", method="linear-regression")
+    low, high = (np.ravel(ends).tolist() for ends in answer.content["interval"])
+    assert label == "slope of Y on X given Z, in the columns' own units; 95 % intervals"
+    assert [text.get_text() for text in strip.texts] == ["arm = new against old, y", "arm = newest against old, y"]
+    lines = [list(line.get_xdata()) for line in strip.lines]
+    assert all([*ends] in lines for ends in zip(low, high, strict=True))
 
 
 def test_the_mark_of_a_simulation_leaves_other_words_below_a_picture(tmp_path):

@@ -25,7 +25,7 @@ from jaxdp.independence.tables.noisy_table import (
     require_one_column,
 )
 from jaxdp.mechanisms import Gaussian
-from jaxdp.spec import Columns, Planning, TestSpec
+from jaxdp.spec import Columns, OneColumn, Planning, TestSpec, one_column_of_levels
 from jaxdp.statistics import sums
 from jaxdp.statistics.tables import contingency
 from jaxdp.statistics.tables.association import chi_squared_tail
@@ -93,13 +93,23 @@ class ProjectedChi2(NoisyTableTest):
         return self.mechanism_in_force().variance(release.sensitivity) / release.num_records
 
 
+def _not_one_column(domain) -> str:
+    """Why goodness of fit cannot be asked about these columns."""
+    told = "goodness-of-fit asks about one column X of levels, by itself"
+    if len(domain.x) != 1:
+        return f"{told}, and there are {len(domain.x)}: ask about one at a time"
+    if domain.z:
+        return f"{told}: leave out the columns that are given"
+    return f"{told}, and {domain.x[0].name or 'x'} holds numbers: declare levels in the schema if it has few values"
+
+
 @frozen_pytree
 class ProjectedGoodnessOfFit(ProjectedChi2):
     """Private goodness-of-fit test: do the codes x follow a public law?
 
-    probabilities: public law of x, (d,), all > 0. y is not read.
-    Privacy and sensitivity as `ProjectedChi2`; chi-squared with d - 1 degrees of freedom for Gaussian noise,
-    simulated null tables (exact Monte Carlo, nothing is estimated) for Laplace noise.
+    probabilities: public law of x, (d,), all > 0, one for each level. y is not read.
+    Privacy and sensitivity as `ProjectedChi2`. P-value: the rank among `num_null` simulated tables, exact for any noise
+    and any expected counts, since nothing of the null is estimated (`min_expected` is not read).
     """
 
     probabilities: ArrayLike | None = None
@@ -109,6 +119,9 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
         summary="projected chi-squared of one discrete column against public probabilities",
         columns=Columns.CODES,
         needs=("probabilities",),
+        one_column=OneColumn("Does {x} have the stated probabilities?", "departure from the probabilities"),
+        accepts=one_column_of_levels,
+        why_not=lambda domain: _not_one_column(domain),
         alternatives="any departure from the probabilities",
         theory="docs/theory/table_tests.md",
     )
@@ -117,7 +130,7 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
         super().__post_init__()
         if self.probabilities is None:
             raise ValueError("probabilities must give the public law of x, e.g. [0.25, 0.5, 0.25].")
-        if check.is_concrete(self.probabilities) or isinstance(self.probabilities, list | tuple):
+        if check.is_concrete(self.probabilities) or isinstance(self.probabilities, list | tuple | str):
             law = np.asarray(self.probabilities)
             is_law = law.dtype.kind in "iuf" and law.ndim == 1 and law.size >= 2 and np.all(law > 0)
             if not is_law or abs(law.sum() - 1.0) > 1e-5:
@@ -126,13 +139,24 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
                 )
             object.__setattr__(self, "probabilities", jnp.asarray(law, float))
 
+    def no_gradient(self, name):
+        del name
+        return null_laws.RANK
+
     def specialize(self, shapes):
         require_one_column(method_of(self), shapes, "x")
+        levels = shapes.domain.x[0].levels if shapes.domain is not None else 0
+        if levels and levels != self._law().size:
+            raise ValueError(
+                f"x has {levels} levels, and there are {self._law().size} probabilities: give one for each level, in "
+                "the order of the levels."
+            )
         return self
 
-    @property
-    def degrees(self) -> int:
-        return self._law().size - 1
+    def table_p_value(self, key, release, table):
+        value, law = self._distance(table, release)
+        null = jax.vmap(lambda table: self._distance(table, release)[0])(self.null_tables(key, release, law))
+        return null_laws.monte_carlo(value, null)
 
     def _law(self):
         return jnp.asarray(self.probabilities, float)

@@ -197,8 +197,8 @@ def test_what_weights_may_do_to_bent_log_odds_widens_by_the_slope_and_never_at_s
 @pytest.mark.parametrize(
     ("x", "y", "z", "told"),
     [
-        ((Column(CATEGORICAL, 3, "site"),), (YES,), (), "site has levels without an order: ask about one at a time"),
-        ((Column(), Column()), (YES,), (), "there are more: ask about one at a time"),
+        ((Column(CATEGORICAL, 3, "site"),), (YES,), (), "site has 3 levels without an order: declare the two"),
+        ((Column(), Column()), (YES,), (), "there are 2: ask about one at a time"),
         ((Column(),), (Column(CATEGORICAL, 3, "cause"),), (), "cause has 3: name two, the second of which is the yes"),
         ((Column(),), (Column(BINARY, 1, "ill"),), (), "ill has 1: name two"),
         ((Column(),), (Column(name="weight"),), (), "weight is continuous: name two"),

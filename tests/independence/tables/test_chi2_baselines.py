@@ -82,7 +82,8 @@ def test_without_noise_the_statistics_are_pearsons():
         fit = jaxdp.ProjectedGoodnessOfFit(mechanism=Gaussian(1e9), probabilities=[0.3, 0.3, 0.4])
         counts = np.array([25, 35, 40])
         expected = chisquare(counts, [30, 30, 40])
-        assert float(fit.p_value(None, released(fit, counts))) == pytest.approx(expected.pvalue, rel=1e-3)
+        statistic, _ = fit._distance(jnp.asarray(counts, float), released(fit, counts))
+        assert float(statistic) == pytest.approx(expected.statistic, rel=1e-3)
 
 
 def test_projected_minimum_beats_a_search():
@@ -158,7 +159,7 @@ def test_null_tables_of_many_records_have_the_multinomial_law():
             jaxdp.ProjectedChi2(epsilon=1.0, levels=(3, 2), num_null=39), SHARES, 100_000, marks=pytest.mark.nightly
         ),
         (
-            jaxdp.ProjectedGoodnessOfFit(mechanism=Gaussian(0.05), probabilities=[0.3, 0.3, 0.4]),
+            jaxdp.ProjectedGoodnessOfFit(mechanism=Gaussian(0.05), probabilities=[0.3, 0.3, 0.4], num_null=19),
             [0.3, 0.3, 0.4],
             10_000,
         ),
@@ -181,6 +182,27 @@ def test_power_grows_with_dependence_and_scarce_cells_never_reject():
         assert np.mean(table_p_values(test, tilted, 500, 40, seed=3) <= 0.05) > 0.9
         scarce = released(test, np.array([[400, 90], [4, 3], [2, 1]]))
         assert float(test.p_value(jax.random.key(4), scarce)) == 1.0
+
+
+RARE = [0.997, 0.001, 0.001, 0.001]
+
+
+@pytest.mark.parametrize("mechanism", [jaxdp.Laplace(1.0), Gaussian(0.5)], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("total", [50, 3000])
+def test_goodness_of_fit_of_rare_levels_has_its_level_and_power(mechanism, total):
+    """Levels that expect 0.05 and 3 records: p was 1 whatever the counts. The null is simulated, so ranks are exact."""
+    test = jaxdp.ProjectedGoodnessOfFit(mechanism=mechanism, probabilities=RARE, num_null=99)
+    null = table_p_values(test, RARE, total, 1000, seed=7)
+    for level in (0.05, 0.01):
+        assert np.sum(null <= level) <= binom.ppf(1 - 1e-6, 1000, level)
+    assert np.sum(null <= 0.05) >= binom.ppf(1e-6, 1000, 0.05)
+    assert np.all(table_p_values(test, [0.25] * 4, total, 50, seed=8) <= 0.01)
+
+
+@pytest.mark.parametrize("probabilities", ["abc", 0.5, [0.5, 0.6], [1.0]])
+def test_probabilities_that_are_no_law_are_refused(probabilities):
+    with pytest.raises(ValueError, match="probabilities must be at least two numbers > 0 with sum 1"):
+        jaxdp.ProjectedGoodnessOfFit(epsilon=1.0, probabilities=probabilities)
 
 
 @pytest.mark.parametrize(("first", "second"), [(1.0, 0.4), (0.7, 0.7), (0.7, 0.7005)])

@@ -14,6 +14,7 @@ import numpy as np
 from jaxdp import catalogue
 from jaxdp._base import check
 from jaxdp._base.keywords import complete
+from jaxdp._base.owner import OWNER
 from jaxdp._base.printed import printed
 from jaxdp.ask.answer import Answer, answer_of, steps_of
 from jaxdp.ask.calls import TestOptions, TestsOptions
@@ -235,7 +236,8 @@ class Query(TableQuery[Answer]):
         if self.every_row:
             raise ValueError(
                 f"all rows of each {self.schema.unit} count in a table that fits into memory alone (--memory): write "
-                '--rows random (in Python rows="random"), and one row of each counts, drawn at random.'
+                '--rows random (in Python rows="random") for a table of these persons of any size, and one row of each '
+                f"counts, drawn at random ({OWNER})."
             )
 
     def _test(self, data: Any, rows: int) -> Any:

@@ -275,7 +275,7 @@ def test_of_two_levels_any_convex_loss_is_one_of_a_share():
 @pytest.mark.parametrize(
     ("x", "y", "z", "told"),
     [
-        ((Column(CATEGORICAL, 3, "site"),), (Column(),), (), "site has levels without an order: ask about one at a"),
+        ((Column(CATEGORICAL, 3, "site"),), (Column(),), (), "site has 3 levels without an order: declare the two"),
         ((Column(),), (Column(CATEGORICAL, 4, "cause"),), (), "cause has levels without an order"),
         ((Column(),), (Column(name="cost", logarithmic=True),), (), "cost is read by its logarithm"),
         ((Column(),), (Column(), Column()), (), "there are more columns"),

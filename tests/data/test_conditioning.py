@@ -291,8 +291,8 @@ def test_all_heaps_that_are_needed_are_advised_at_once():
     """Most round to 1000 and some to 500: one without the other was refused again."""
     rng = np.random.default_rng(6)
     z, who = rng.lognormal(10.5, 0.5, 4000), rng.uniform(size=4000)
-    amounts = np.where(who < 0.5, 1000 * np.round(z / 1000), z.round())
-    amounts = np.where(who < 0.1, 500 * np.round(z / 500), amounts)
+    amounts = np.where(who < 0.55, 1000 * np.round(z / 1000), z.round())
+    amounts = np.where(who < 0.05, 500 * np.round(z / 500), amounts)
     table = {name: rng.normal(size=4000) for name in "xy"} | {"z": amounts}
     how = {"x": "x", "y": "y", "given": "z", "epsilon": 1.0, "key": jax.random.key(1)}
     with pytest.raises(ValueError, match=r"write heaps = \[[\d, ]+\] in the schema") as refused:

@@ -320,3 +320,19 @@ def test_empty_cells_of_one_column_would_be_taken_for_a_departure():
     table["level"][:600] = ""
     with pytest.raises(ValueError, match="taken for a departure from the probabilities"):
         jaxdp.test(table, x="level", fields=RARE, **OF_ONE_COLUMN)
+
+
+def test_two_of_several_levels_are_compared_as_the_refusal_says():
+    random = np.random.default_rng(1)
+    arm = random.integers(0, 6, 8000)
+    table = {"arm": np.array(list("abcdef"))[arm], "died": np.where(random.random(8000) < 0.2 + 0.1 * arm, "yes", "no")}
+    asked = {"x": "arm", "y": "died", "epsilon": 4.0}
+    levels = {"arm": list("abcdef"), "died": ["no", "yes"]}
+    with pytest.raises(ValueError, match=r"arm has 6 levels .* --missing drop .* --force .* linear-regression"):
+        jaxdp.test(table, levels=levels, method="logistic-regression", **asked)
+    pair = {"levels": levels | {"arm": ["a", "f"]}, "missing": "drop", "force": True}
+    found = jaxdp.test(table, method="logistic-regression", **pair, **asked, key=key())
+    assert found.content["n"] == np.sum((arm == 0) | (arm == 5))
+    assert "arm = f against a" in found.content["effect_is"]
+    every = jaxdp.test(table, levels=levels, method="linear-regression", **asked, key=key())
+    assert every.content["effect_rows"] == [f"arm = {level} against a" for level in "bcdef"]

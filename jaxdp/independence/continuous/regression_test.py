@@ -75,7 +75,7 @@ def refusal(name: str, domain: Domain) -> str:
         return (
             f"{told}, and {x.name or 'x'} has {x.levels} levels without an order: declare the two that you compare in "
             'the schema (kind = "binary"), and leave the other records out by --missing drop (in Python '
-            'missing="drop"), or count them as one of the two (other = ...); or use linear-regression, which gives a '
+            'missing="drop"), with --force where they are half of all or more; or use linear-regression, which gives a '
             "contrast for each level"
         )
     if moment_columns.widths(domain.z) > MAX_COVARIATES:

@@ -96,7 +96,7 @@ class Entry:
         elif not domain.z and self.spec.accepts(dataclasses.replace(domain, z=(Column(),))):
             why = f"{self.name} is a test given other columns, so it cannot test {asked}: name what is given, or use"
         else:
-            why = f"{self.name} cannot test {asked}: {_taken(self.spec, domain)}. Use"
+            why = f"{self.name} cannot test {asked}: {_taken(self.spec, domain)}. {_has(domain)}Use"
         raise ValueError(f"{why} another method, such as {default(domain).name}.")
 
     def within(self, epsilon: float, data, options: Options | None = None, *, coded: Domain | None = None):
@@ -151,6 +151,21 @@ def _taken(spec: TestSpec, asked: Domain) -> str:
         if partners:
             return f"it takes {'; or '.join(f'x of {_any_of(x)} and y of {y}' for y, x in partners.items())}{given}"
     return "ask about others"
+
+
+def _has(asked: Domain) -> str:
+    """Of what kind X and Y are, as a sentence; "" where there are several."""
+    if len(asked.x) != 1 or len(asked.y) != 1:
+        return ""
+    x, y = (f"{column.name or role} has {_kind(column)}" for role, column in (("x", asked.x[0]), ("y", asked.y[0])))
+    return f"{x} and {y}. "
+
+
+def _kind(column: Column) -> str:
+    if not column.levels:
+        return "numbers"
+    order = "" if column.levels <= 2 else "ordered " if column.kind == ORDINAL else "unordered "
+    return f"{column.levels} {order}levels"
 
 
 def _any_of(names: Sequence[str]) -> str:

@@ -113,6 +113,7 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
     """
 
     probabilities: ArrayLike | None = None
+    num_null: int = jax.tree.static(default=999)  # a least p-value of .001
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="goodness-of-fit",

@@ -30,7 +30,6 @@ SURELY, MAX_OVERSHOT = 2.0, 4.0  # sds of noise; largest factor by which a step 
 LONGEST = 0.5  # step of the start, in slopes per sd, that a round can make
 EXCESS = 0.3  # of the information beyond that of normal columns, how wrong it may be away from the start (#pivot)
 MODELLED = 0.6  # how wrong the rows of the information that are modelled may be, as a share (#pivot)
-FEW = 3.0  # sds of its noise, within which the variance of a column of one level is that of no record
 FLOOR = 1e-3  # of the variance of a column on its scale
 MIN_COUNT = 0.05  # of the records, that count at least
 MIN_LEFT = 0.02  # of the information about X, which the other columns leave at least
@@ -91,7 +90,8 @@ class Start:
     there was one. rare: whether so few records vary X that the start has no slope of it: about another their
     scores say nothing of slope 0 (docs/theory/logistic_regression.md#rare). known: what the family has prepared of the
     other fields, where they are used many times. few: (d,), columns of a level that hardly any
-    record has, as far as the noise shows; they are not whitened.
+    record has, as far as the noise shows; they are not whitened. missed: sum of the squared shares of records that may
+    have them.
     """
 
     mean: Any
@@ -108,18 +108,18 @@ class Start:
     rare: Any = False
     known: Any = None
     few: Any = False
+    missed: Any = 0.0
 
     @classmethod
-    def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC, of_one_level: tuple[bool, ...] = ()) -> Start:
+    def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC, few=None, missed=0.0) -> Start:
         """From noisy means of products of (1, v, y), (d + 2, d + 2), y = -1 or 1. noise_sd: of an entry.
 
-        of_one_level: which columns say of one level who has it, (d,).
+        few, missed: as the fields; default, no such level.
         """
         mean, rate = matrix[0, 1:-1], 0.5 * (1.0 + matrix[0, -1])
         variance = 0.25 * (matrix[-1, -1] - matrix[0, -1] ** 2)
         covariance = matrix[1:-1, 1:-1] - jnp.outer(mean, mean)
-        held = np.array([*of_one_level[:-1], False] if of_one_level else [False] * len(mean))
-        few = held & (jnp.diagonal(covariance) < FEW * noise_sd)
+        few = jnp.zeros(len(mean), bool) if few is None else few
         covariance = jnp.where(few[:, None] | few[None, :], 0.0, covariance) + jnp.diag(jnp.where(few, 1.0, 0.0))
         values, vectors = jnp.linalg.eigh(0.5 * (covariance + covariance.T))
         raised = (vectors * jnp.maximum(values, jnp.maximum(noise_sd, FLOOR))[None]) @ vectors.T
@@ -142,6 +142,7 @@ class Start:
             step=jnp.zeros_like(slopes),
             scored=jnp.zeros_like(slopes),
             few=few,
+            missed=missed,
         )
 
     def about_levels(self) -> Start:
@@ -332,6 +333,7 @@ class Sums:
         bent = self.start.family.bent * slope * information / self.start.reach**2
         beyond = EXCESS * self.fit[2] * (slope - self.start.slopes[-1])
         wrong = MODELLED**2 * jnp.sum(off**2) + bend**2 + bent**2 + beyond**2
+        wrong += self.start.missed * self.num_records * self.dispersion(slope) * information
         sampling = jnp.sqrt(self.dispersion(slope) * information + wrong)
         return sides @ (self.scores - value), sampling, noise, information
 

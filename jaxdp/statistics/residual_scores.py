@@ -127,7 +127,9 @@ def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None) -> S
     held fixed: its records, if there are any, count as the first level.
     """
     p = len(given)
-    rare = jnp.asarray(given) & (jnp.zeros(p, bool) if of_one_level is None else _few_have_it(noisy, of_one_level))
+    rare, few = (jnp.zeros(p, bool), jnp.zeros(p)) if of_one_level is None else rare_levels(noisy, of_one_level)
+    rare = rare & jnp.asarray(given)
+    missed = jnp.sum(jnp.where(rare, few, 0.0) ** 2)  # a level one sd off in both columns moves a correlation so far
     inside = jnp.concatenate([jnp.ones(1, bool), jnp.asarray(given) & ~rare])
     fit, hidden = _fitted(noisy, inside)
     a, b = (jnp.eye(p + 1)[place + 1] - fit @ noisy.matrix[:, place + 1] for place in (x, y))
@@ -143,10 +145,11 @@ def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None) -> S
         far = (-jnp.ones(()), jnp.ones(()))
         # with variances off by relative errors r and s the correlation solves rho (r^2 + s^2)/8 away, to second order
         bent = noisy.variance_per_scale * (both[0] + both[1]) ** 2 * jnp.abs(offset) / 8.0
+        unit = 1.0
     else:
         offset = jnp.clip(ratio, -1.0, 1.0) * jnp.sqrt(var_y / var_x)
         form = (-offset / var_x, 1.0 / var_x, jnp.zeros_like(var_x))
-        spreads, bent = (1.0 / var_x, 0.0, 0.0), 0.0
+        spreads, bent, unit = (1.0 / var_x, 0.0, 0.0), 0.0, var_y / var_x
         # no slope is above the ratio of the sds; the noise may hide four fifths of one variance, and add to the other
         most = FAR * jnp.sqrt((var_y + CLEAR * noisy.sd_of(b)) / var_x)
         far = (-most, most)
@@ -175,19 +178,21 @@ def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None) -> S
         widest=wide / SPREAD * moved,
         of_spread=of_spread,
         bias=bias,
-        variance=variance + bent**2,
+        variance=variance + bent**2 + missed * unit,
         hidden=hidden,
         unknown=hidden | lost,
         rare=rare,
     )
 
 
-def _few_have_it(noisy: Noisy, of_one_level):
-    """Mask (p,) of the columns of one level whose variance is within its noise."""
+def rare_levels(noisy: Noisy, of_one_level):
+    """Mask (p,) of the columns of one level whose variance is within its noise, and the shares of records, (p,), that
+    may have such a level: by the variance and two sds of its noise."""
     means = noisy.matrix[0, 1:]
-    about_means = jnp.eye(len(means) + 1)[1:].at[:, 0].set(-means)
-    noise = jax.vmap(noisy.sd_of)(about_means)
-    return jnp.asarray(of_one_level) & (jnp.diagonal(noisy.matrix)[1:] - means**2 < CLEAR * noise)
+    about_means = jnp.eye(len(means) + 1, dtype=means.dtype)[1:].at[:, 0].set(-means)
+    variance, noise = jnp.diagonal(noisy.matrix)[1:] - means**2, jax.vmap(noisy.sd_of)(about_means)
+    rare = jnp.asarray(of_one_level) & (variance < CLEAR * noise)
+    return rare, jnp.where(rare, 0.25 * (jnp.maximum(variance, 0.0) + 2.0 * noise), 0.0)
 
 
 def _fitted(noisy: Noisy, inside):

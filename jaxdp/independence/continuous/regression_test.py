@@ -29,7 +29,7 @@ from jaxdp.mechanisms import Laplace, divide
 from jaxdp.randomness import keys
 from jaxdp.results import bare
 from jaxdp.spec import TestSpec
-from jaxdp.statistics import moments, regression_scores, sums
+from jaxdp.statistics import moments, regression_scores, residual_scores, sums
 from jaxdp.statistics.regression_scores import CLEAR, Start, Sums
 
 # Of the budget (docs/theory/logistic_regression.md#shares); the scores get the rest.
@@ -433,7 +433,8 @@ def _with_scales(test, query, released):
 @functools.partial(jax.jit, static_argnames=("euclidean", "family", "of_levels", "of_one_level"))
 def _started(noisy, euclidean: bool, family, of_levels: bool, of_one_level: tuple[bool, ...]) -> Start:
     noise = jnp.sqrt(noisy.variance_per_scale) * noisy.scales[1, 1]
-    found = Start.about(noisy.matrix, noise, euclidean, family, of_one_level)
+    rare, shares = residual_scores.rare_levels(noisy, np.array([*of_one_level[:-1], False, False]))  # not of X, and Y
+    found = Start.about(noisy.matrix, noise, euclidean, family, rare[:-1], jnp.sum(shares**2))
     return found.about_levels() if of_levels else found
 
 

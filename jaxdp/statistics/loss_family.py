@@ -82,6 +82,16 @@ class Loss(Family):
         return LOGISTIC.rare if self.bounded else POISSON.rare
 
     @property
+    def sure(self) -> float:
+        """As `rare`."""
+        return LOGISTIC.sure if self.bounded else POISSON.sure
+
+    @property
+    def excess(self) -> float:
+        """As `rare`."""
+        return LOGISTIC.excess if self.bounded else POISSON.excess
+
+    @property
     def few(self) -> float:
         """As `rare`."""
         return LOGISTIC.few if self.bounded else POISSON.few

@@ -70,6 +70,8 @@ class Logistic(Family):
     precise: ClassVar[tuple[float, ...]] = (60.0, 150.0)  # sds of its noise that the information can be: a round more
     uneven: ClassVar[float] = 2.0  # of the records, more than which do not count where the columns are as modelled
     rare: ClassVar[float] = 5.0  # sds from the mean of X to its farther end level that make it rare: 4 % of the records
+    sure: ClassVar[float] = 0.0  # sds of its noise, beyond which a start has a slope of X (#start-of-x)
+    excess: ClassVar[float] = 0.0  # of the information beyond normal columns', how wrong away from the start (#pivot)
     few: ClassVar[float] = 0.25  # of the information of normal columns, below which few records vary X; about as rare
     widest: ClassVar[float] = 1.6  # times as far the weights may reach, where noise is seen to be little
     noise: ClassVar[float] = 0.1  # its variance over that of the sampling, that then remains
@@ -129,6 +131,8 @@ class Poisson(Family):
     squares: ClassVar[bool] = True
     overshot: ClassVar[float] = 1.25  # beside skewed columns; normal ones stay below (#rounds)
     unlike: ClassVar[float] = 0.15
+    sure: ClassVar[float] = 3.0
+    excess: ClassVar[float] = 0.3
 
     def moments(self, slopes, shift):
         """Means of z e^(z'g) (p,), and of z z' e^(z'g) (p, p), for normal columns of mean -shift."""

@@ -192,7 +192,7 @@ def rates(covariates=0, **fields):
     [
         (rates(), 3000, 4.0, 0.0, 0.06),
         (rates(1), 12_000, 1.0, 0.0, 0.08),
-        (rates(2, dispersion=3.0), 10_000, 2.0, 1e-6, 0.12),
+        (rates(2, dispersion=3.0), 10_000, 2.0, 1e-6, 0.09),
     ],
 )
 @pytest.mark.optimised

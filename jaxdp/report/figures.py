@@ -174,11 +174,12 @@ def p_value_scale(
     simulation: bool = False,
 ) -> Path:
     """The p-value on a logarithmic scale with its level, for statistics without a one-dimensional null law."""
-    smallest = 10.0 ** np.floor(np.log10(max(min(p_value, level), 1e-16)) - 1)
+    shown = p_values.floored(p_value)
+    smallest = 10.0 ** np.floor(np.log10(min(shown, level)) - 1)  # a decade further: on the edge half a line is hidden
     figure, axes = over_effect(2.4, effect)
     axes.axvspan(smallest, level, color=RED, alpha=0.2, label=f"critical region, level {level:g}")
     axes.axvspan(level, 1.0, color=BLUE, alpha=0.12)
-    axes.axvline(max(p_value, smallest), color="black", linewidth=2.0, label=f"{p_values.describe(p_value)}")
+    axes.axvline(shown, color="black", linewidth=2.0, label=f"{p_values.describe(p_value)}")
     axes.set(xscale="log", xlim=(smallest, 1.0), yticks=[], title=plain(title), xlabel="p-value (noise included)")
     axes.xaxis.set_major_formatter("{x:g}")  # matplotlib's own are formulas, which take as long as all else
     axes.xaxis.set_minor_formatter("")

@@ -162,10 +162,15 @@ def test_a_simulation_is_marked_in_the_picture(tmp_path):
     assert plain != marked
 
 
-@pytest.mark.parametrize("p_value", [0.0, 1e-300, 0.04, 1.0])
-def test_the_p_value_scale_takes_every_p_value(tmp_path, p_value):
+@pytest.mark.parametrize("p_value", [0.0, 1e-300, 1e-40, 0.04, 1.0])
+def test_the_p_value_scale_takes_every_p_value(tmp_path, monkeypatch, p_value):
+    drawn, save = [], figures.save
+    monkeypatch.setattr(figures, "save", lambda figure, *more: drawn.append(figure) or save(figure, *more))
     path = figures.p_value_scale(tmp_path / "p.png", p_value=p_value, level=0.05, title="t")
     assert path.stat().st_size > 5_000
+    axes = drawn[0].axes[0]
+    (line,) = axes.lines
+    assert axes.get_xlim()[0] < line.get_xdata()[0] == max(p_value, 1e-300), "a line on the edge is half hidden"
 
 
 def test_names_with_dollar_signs_are_no_formulas(tmp_path):

@@ -52,6 +52,11 @@ def count(text: str) -> int:
     return _whole(text, 1, "a whole number >= 1")
 
 
+def count_or_zero(text: str) -> int:
+    """argparse type: a whole number >= 0."""
+    return _whole(text, 0, "a whole number >= 0")
+
+
 def seed(text: str) -> int:
     """argparse type: a seed of a simulation."""
     value = _whole(text, 0, f"a whole number from 0 to {MAX_SEED}")

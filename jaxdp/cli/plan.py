@@ -67,7 +67,7 @@ def add_parser(subparsers) -> None:
     parser.set_defaults(**{name: value for name, value in defaults.items() if value not in (None, ())})
     parser.add_argument(
         "--replicates",
-        type=_replicates,
+        type=arguments.count_or_zero,
         metavar="R",
         help="number of made-up data sets that check the answer, also the largest number in a step of a search by "
         f"simulation (default {DEFAULT_REPLICATES}; 0: no check)",
@@ -83,10 +83,6 @@ def add_parser(subparsers) -> None:
     )
     options.add_json(parser)
     options.add_out(parser, "out/plan")
-
-
-def _replicates(text: str) -> int:
-    return 0 if text == "0" else arguments.count(text)
 
 
 def run(args: argparse.Namespace) -> int:

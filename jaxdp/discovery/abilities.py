@@ -14,7 +14,11 @@ Share = Annotated[float, Keyword("D", arguments.probability, 0.0)]
 class Abilities(TypedDict, total=False):
     """The arguments that not every search has, as calls take them."""
 
-    max_order: Annotated[Count, "largest number of columns to condition on (default: no limit)"]
+    max_order: Annotated[
+        int | None,
+        Keyword("N", arguments.count_or_zero),
+        "largest number of columns to condition on (default: no limit; 0: none)",
+    ]
     delta: Annotated[Share, "search under (epsilon, D)-DP (default: pure epsilon)"]
     directions: Annotated[
         float | None,

@@ -78,7 +78,8 @@ class PairAnswers(TableAnswer):
             i, j = names.index(pair["x"]), names.index(pair["y"])
             depth[i, j] = depth[j, i] = min(-math.log10(max(pair["adjusted"], 10.0**-STRONGEST)), STRONGEST)
             dots += [(i, j), (j, i)] if pair["dependence_found"] else []
-        how: dict[str, Any] = {"label": "-log10 of the adjusted p-value", "highest": STRONGEST, "colours": "Blues"}
+        label = f"-log10 of the adjusted p-value, {STRONGEST:g} for all above"
+        how: dict[str, Any] = {"label": label, "highest": STRONGEST, "colours": "Blues"}
         figures.heat_map(path, depth, names, **how, dots=dots, simulation=self.mode == "simulation")
 
     def table(self, most: int = MAX_PRINTED) -> list[str]:

@@ -457,10 +457,3 @@ def centre_epsilon(budget, num_columns: int, share_of_all: float | Fraction = CE
     if known is None or not check.is_concrete(known) or np.ndim(known):
         return math.inf
     return math.sqrt(8.0 * share * float(np.asarray(rho))) if rho is not None else share * float(np.asarray(known))
-
-
-def public_epsilon(test) -> float:
-    """The budget in epsilon, infinite where it is not a known number."""
-    epsilon = test.epsilon
-    known = epsilon is not None and check.is_concrete(epsilon) and np.ndim(epsilon) == 0
-    return float(np.asarray(epsilon)) if known else math.inf

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxdp.report import figures
 
-ACROSS, MAX_COLUMNS, MAX_BARS = 3, 30, 20
+ACROSS, MAX_COLUMNS, MAX_BARS = 2, 30, 20  # two beside each other are legible on a telephone
 
 
 def description(path: Path, columns: Sequence[Mapping[str, Any]], *, title: str, simulation: bool = False) -> Path:

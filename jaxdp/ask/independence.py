@@ -16,8 +16,9 @@ from jaxdp._base import check
 from jaxdp._base.keywords import complete
 from jaxdp._base.owner import OWNER
 from jaxdp._base.printed import printed
-from jaxdp.ask.answer import Answer, answer_of, steps_of
+from jaxdp.ask.answer import Answer, answer_of
 from jaxdp.ask.calls import TestOptions, TestsOptions
+from jaxdp.ask.effects import steps_of
 from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import TableQuery, asked, budget, listing

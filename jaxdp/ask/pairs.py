@@ -21,17 +21,12 @@ from jaxdp._base.arguments import MIN_EPSILON, USUAL_DELTA
 from jaxdp._base.display import duration
 from jaxdp._base.keywords import complete
 from jaxdp.ask import reading
-from jaxdp.ask.answer import (
-    effect_is,
-    epsilon_shown,
-    in_own_units,
-    level_rule_of_all,
-    with_flags,
-    without_z,
-)
+from jaxdp.ask.answer import epsilon_shown
 from jaxdp.ask.calls import ADJUSTMENTS, PairsOptions
 from jaxdp.ask.cautions import cautions
+from jaxdp.ask.effects import effect_is, in_own_units, without_z
 from jaxdp.ask.independence import Query, require_size
+from jaxdp.ask.level_rules import level_rule_of_all, with_flags
 from jaxdp.ask.pair_answers import COLUMNS, PairAnswers
 from jaxdp.ask.pairs_in_chunks import FeatureColumns, TableInChunks
 from jaxdp.ask.pairs_requirements import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxdp._base.amounts import spent
-from jaxdp.ask import answer
+from jaxdp.ask import detectable
 
 
 def of_joint_release(query: Any, test: Any, columns: tuple, rows: int, delta: float, worth: float) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def of_joint_release(query: Any, test: Any, columns: tuple, rows: int, delta: fl
     level, classings = query.level / len(query.asked), test.classed(columns, rows)
     found = detectable_effect(test.mechanism_in_force(), classings, rows, level)
     power = (
-        f"With power {answer.POWER} {named_effect(classings)} of {found:.2g} or more would have been found in "
+        f"With power {detectable.POWER} {named_effect(classings)} of {found:.2g} or more would have been found in "
         f"any one pair (at level {query.level:g}/{len(query.asked)}, the strictest that the "
         "adjustment asks for)."
         if found < 1.0
@@ -53,7 +53,7 @@ def of_single_pairs(asked: Sequence[Any], rows: int, level: float) -> dict[str, 
     found = []
     for query in asked:
         setting = SurvivalSetting.of_schema(query.schema, query.x[0], query.y[0], list(query.given))
-        found.append(answer._detectable(query.entry.name, rows, query.epsilon, level, setting))
+        found.append(detectable.by_formula(query.entry.name, rows, query.epsilon, level, setting))
     known = [effect for effect in found if effect is not None]
     if not known:
         (query, *_) = asked
@@ -61,15 +61,15 @@ def of_single_pairs(asked: Sequence[Any], rows: int, level: float) -> dict[str, 
         return {
             "detectable_effect": None,
             "power": "How small an effect a pair would have shown, at no cost, simulated in minutes: jaxdp plan "
-            f"{words[0]} --power {answer.POWER} --x {query.x[0]} --y {query.y[0]} with the schema.",
+            f"{words[0]} --power {detectable.POWER} --x {query.x[0]} --y {query.y[0]} with the schema.",
         }
     low, high = min(known), max(known)
     if math.isinf(low):
-        text = f"With power {answer.POWER} no effect, however strong, is found in so few records at this epsilon."
+        text = f"With power {detectable.POWER} no effect, however strong, is found in so few records at this epsilon."
         return {"detectable_effect": None, "power": text}
     told = f"{low:.2g}" if high - low < 0.05 * low else f"{low:.2g} to {high:.2g}, by the pair,"
     return {
         "detectable_effect": high if math.isfinite(high) else None,
-        "power": f"With power {answer.POWER} an effect of {told} or more would have been found (the change of Y's "
+        "power": f"With power {detectable.POWER} an effect of {told} or more would have been found (the change of Y's "
         "mean, in residual sds, per residual sd of X; by the planner for such columns).",
     }

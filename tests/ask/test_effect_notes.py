@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.ask.answer import ANY_SIZE_TOLD
+from jaxdp.ask.effects import ANY_SIZE_TOLD
 from jaxdp.independence.tables import cramers_v
 
 

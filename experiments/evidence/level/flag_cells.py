@@ -25,7 +25,7 @@ import numpy as np
 import jaxdp
 from experiments.evidence.level import suite
 from experiments.record import provenance
-from jaxdp.ask import answer
+from jaxdp.ask import effects, level_rules
 
 RECORD = Path(__file__).with_suffix(".jsonl")
 BAND, CONTRAST = ("band-gcm", "feature-gcm"), ("contrast-gcm", "contrast-features")
@@ -321,7 +321,7 @@ def measure(cell: Cell, method: str, replicates: int) -> dict[str, Any]:
         flags = (told.content["level_rule"] or {}).get("flags", ())
         raised.update(flags)
         noted.update(list(told.content["effect_notes"]))
-        doubtful.update(set(flags) & set(answer.DOUBTS))
+        doubtful.update(set(flags) & set(level_rules.DOUBTS))
     verdict = suite.verdict(rejections, replicates, [])
     return {
         "method": method,
@@ -346,7 +346,7 @@ def main() -> None:
     asked = parser.parse_args()
     known = [json.loads(line) for line in RECORD.read_text().splitlines()] if RECORD.exists() else []
     done = {(row["method"], row["cell"], row["n"], row["epsilon"]) for row in known}
-    with mock.patch.object(answer, "_detectable_by_release", return_value={}):
+    with mock.patch.object(effects, "detectable_by_release", return_value={}):
         record(asked, done)
 
 

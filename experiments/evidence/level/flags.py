@@ -2,7 +2,7 @@
 
 Reads the records of the stress suite, of variants, and of the cells that were made for the
 flags that none of these shows (`flag_cells.py`); measures nothing. A flag that doubts the level stands beside a
-dependence that was found (`jaxdp.ask.answer.with_flags`), so that its share in a cell of true nulls is the share
+dependence that was found (`jaxdp.ask.level_rules.with_flags`), so that its share in a cell of true nulls is the share
 rejected there; a flag about power stands whatever was found.
 
     python -m experiments.evidence.level.flags      # writes the table of docs/evidence/flags.md

@@ -1,0 +1,86 @@
+"""Which effect an answer without a finding would have found with power 0.8; public numbers and released ones."""
+
+from __future__ import annotations
+
+import functools
+import math
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from jaxdp._base import amounts
+
+POWER = 0.8
+
+
+def by_release(found: float | None, size: str) -> dict[str, Any]:
+    """`detectable_effect` and `power`, the sentence, where the release itself says how small an effect would do.
+
+    found: None where the noise hides it. size: the name of an effect without a direction, or "".
+    """
+    text = "Nothing could have been found, however strong; the answer says why."
+    if found is None:
+        text = "The noise hides the scale of the effect, so how small an effect would have been found is not known."
+    elif math.isfinite(found):
+        what = f"{size} of {found:.3g} or more" if size else f"an effect size of {found:.3g} or more, up or down,"
+        text = f"With power {POWER} {what} would have been found."
+    return {"detectable_effect": found, "power": text}
+
+
+def by_plan(content: Mapping[str, Any], schema: Any, path: str) -> dict[str, Any]:
+    """The same by the planner, for one column of X and one of Y; {} where it has no plan for them.
+
+    path: of the schema, for the command that is named where the planner needs simulations.
+    """
+    if not len(content["x"]) == len(content["y"]) == 1:
+        return {}
+    from jaxdp.plan.methods import plans  # the planner is a third of the package: none of it until here
+    from jaxdp.plan.survival import SurvivalSetting
+
+    setting = SurvivalSetting.of_schema(schema, content["x"][0], content["y"][0], content["given"])
+    found = by_formula(content["method"], content["n"], content["epsilon"], content["level"], setting)
+    if found == math.inf:
+        text = f"With power {POWER} no effect, however strong, is found in so few records at this epsilon."
+        return {"detectable_effect": found, "power": text}
+    if found is None:
+        return _by_simulation(content, setting, path)
+    linear = content["given"] and plans()[content["method"]].planning.linear
+    weak = ", where Z explains little of X and of Y; the interval shows what holds for these data" if linear else ""
+    return {
+        "detectable_effect": found,
+        "power": f"With power {POWER} an effect of {found:.2g} or more would have been found (the change of Y's "
+        f"mean, in residual sds, per residual sd of X; by the planner for such columns{weak}).",
+    }
+
+
+def _by_simulation(content: Mapping[str, Any], setting: Any, path: str) -> dict[str, Any]:
+    """The command that simulates it, where the planner has a design for such columns."""
+    from jaxdp.plan.methods import MIN_N, plans
+
+    plan = plans().get(content["method"])
+    if plan is None or not plan.applies(setting):
+        return {}
+    if content["n"] < (least := max(MIN_N, plan.smallest_n)):
+        text = f"The planner needs at least {least} records to say how small an effect would have been found."
+        return {"detectable_effect": None, "power": text}
+    asked = ["--method", content["method"], "--n", str(content["n"]), "--epsilon", amounts.spent(content["epsilon"])]
+    asked += ["--power", f"{POWER}", "--schema", path, "--x", *content["x"], "--y", *content["y"]]
+    asked += [word for name in content["given"] for word in ("--given", name)]
+    command = shlex.join(["jaxdp", "plan", *asked])
+    told = f"How small an effect it would have found, at no cost, simulated in minutes: {command}"
+    return {"detectable_effect": None, "power": told}
+
+
+@functools.lru_cache(maxsize=256)
+def by_formula(method: str, n: int, epsilon: float, level: float, setting: Any) -> float | None:
+    """What the planner says by formula; None where it has none, infinity where it finds no effect however large."""
+    from jaxdp.plan.methods import plans
+    from jaxdp.plan.solve import detectable_effect
+
+    plan = plans().get(method)
+    if plan is None or not plan.applies(setting) or not plan.has_formula(setting, 0.0):
+        return None
+    try:
+        return detectable_effect(method, n=n, epsilon=epsilon, power=POWER, level=level, setting=setting)
+    except ValueError as error:  # fewer records than the planner takes, or no effect within reach
+        return math.inf if "finds no effect" in str(error) else None

@@ -282,7 +282,8 @@ class RegressionTest(PrivateTest):
         """v (n, d), not clipped but at the public bounds, and y = 0 or 1, (n,)."""
         values = jnp.nan_to_num(jnp.asarray(moment_test.matrix_of(data, False), float), nan=0.0)
         values, response = values[:, :-1], self.response(values[:, -1])
-        values = jnp.where(np.array(self.levelled)[None], values, jnp.clip(values / self.bound, -1.0, 1.0))
+        # levels are clipped too: the bounds of a score rest on it, and nothing else keeps out an infinity
+        values = jnp.clip(jnp.where(np.array(self.levelled)[None], values, values / self.bound), -1.0, 1.0)
         centres, halves = self._scaling()
         return (values - centres[None]) / halves[None], response
 

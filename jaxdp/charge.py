@@ -81,8 +81,8 @@ def explaining(account: Account | None) -> Iterator[Account | None]:
         raise
 
 
-def once(ledger: Any, method: str, cost: Any, key: Any, txid: str) -> None:
-    """Charges a ledger under the name of a transaction, for all runs of one search."""
+def once(ledger: Any, method: str, cost: Any, key: Any, txid: str | None) -> None:
+    """Charges a ledger under the name of a transaction, for all runs of one search; None: under a new one."""
     ledger.charge(method, cost, key, txid=txid)
 
 

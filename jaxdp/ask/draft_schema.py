@@ -31,6 +31,7 @@ from jaxdp.data import draft, readers
 from jaxdp.data.coding import ColumnRule, duplicates
 from jaxdp.data.column_rules import RELEASED, SIMULATED, STABILITY, notation_of
 from jaxdp.data.columns import CATEGORICAL, CONTINUOUS
+from jaxdp.data.identifiers import unit_line
 from jaxdp.data.notation import DAYS_TO_1970, ISO, PLAIN, Notation
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.data.vocabulary import OTHER, Vocabulary
@@ -67,7 +68,7 @@ class DraftedSchema:
     def text(self) -> str:
         """TOML of the drafted columns."""
         mark = [self.mark, ""] if self.mark else []
-        unit = [f'unit = "{self.unit}"', ""] if self.unit else []
+        unit = [unit_line(self.unit), ""] if self.unit else []
         return "\n".join([*mark, *unit, *self.sections().values()])
 
     @property

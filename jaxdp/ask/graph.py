@@ -267,9 +267,8 @@ class GraphQuery(TableQuery[GraphAnswer]):
         spec = named(method).spec
         if not spec.sums:
             raise ValueError(
-                f"{spec.name} must have all records in memory: about {rows} rows of these columns are more than fits "
-                f"into {most / 1e9:.3g} GB (--memory). Use {' or '.join(with_sums)}, whose sums are taken in chunks, "
-                "or more memory."
+                f"{spec.name} must have all records in memory: {selection.in_memory(rows)}. Use "
+                f"{' or '.join(with_sums)}, whose sums are taken in chunks, or more memory."
             )
 
         described = streamed.AllColumns(self.schema, self.names)

@@ -160,7 +160,8 @@ class PairsQuery(TableQuery[PairAnswers]):
                 )[0]
 
             return self, load
-        table = TableInChunks(self.schema, selection.names, selection.table.source, how.limit, how.strict, rows)
+        way = {"memory": how.limit, "strict": how.strict, "records": how.records}
+        table = TableInChunks(self.schema, selection.names, selection.table.source, rows=rows, **way)
         if not self.joint:
             self._require_sums(table, rows)
         kept = selection.kept()

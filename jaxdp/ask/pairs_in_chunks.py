@@ -19,7 +19,8 @@ from jaxdp.data.schema import Schema
 class TableInChunks:
     """A table that is read once more for every release. rows: how many it has; a guess before it is read.
 
-    chosen: those of them that are records, where not all are. kept: where the sums of its files are kept.
+    chosen: those of them that are records, where not all are. kept: where the sums of its files are kept. records: how
+    many it counts as, whatever it holds.
     """
 
     schema: Schema
@@ -30,11 +31,12 @@ class TableInChunks:
     rows: int
     chosen: Any = None
     kept: Any = None
+    records: int | None = None
 
     def chunks(self, columns: Any) -> Chunks:
         """Some of its columns; nothing is read yet."""
         how: dict[str, Any] = {"memory": self.memory, "strict": self.strict, "rows": self.rows, "kept": self.kept}
-        return streamed.stream(self.table, columns, **how, chosen=self.chosen)
+        return streamed.stream(self.table, columns, **how, chosen=self.chosen, records=self.records)
 
 
 @dataclasses.dataclass(frozen=True)

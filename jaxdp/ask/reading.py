@@ -128,12 +128,8 @@ class Selection:
         needed: rows -> bytes that a test needs beyond the table. A table that is given in memory fits.
         """
         source = self.table.source
-        reading, of_persons = self.table.reading, bool(self.table.schema.unit)
         try:
-            if self.table.is_text and reading.records and not of_persons:
-                rows: int | None = reading.records
-            else:
-                rows = streamed.rows_of(source, reading.strict, lambda most: self.fits(most, needed))
+            rows = self._rows(lambda most: self.fits(most, needed))
         except (OSError, ValueError):
             if isinstance(source, str | os.PathLike) and os.path.isfile(source):
                 return None  # whoever reads the file says what is wrong with it
@@ -147,6 +143,15 @@ class Selection:
             )
         return rows if too_large else None
 
+    def _rows(self, fits: Callable[[int], bool] = lambda rows: False) -> int | None:
+        """As `streamed.rows_of`; or the public number of records, whatever a file holds."""
+        table, reading = self.table, self.table.reading
+        stated = None if table.schema.unit else reading.records
+        if table.is_text and stated:
+            return stated
+        rows = streamed.rows_of(table.source, table.schema.delimiter, reading.strict, fits)
+        return stated if reading.strict and stated and rows is not None else rows
+
     def rows_in_chunks(self, needed: Callable[[int], int] = lambda rows: 0) -> int | None:
         """As `rows_beyond`, and of every table whose sums are kept. Errors: ValueError where they cannot be."""
         rows, source = self.rows_beyond(needed), self.table.source
@@ -155,7 +160,7 @@ class Selection:
         kept_sums.files_of(source)
         if self.table.reading.strict and self.table.is_text:
             raise ValueError("--keep-sums cannot be combined with --strict on a file of texts: save it as Parquet.")
-        return streamed.rows_of(source) if rows is None else rows
+        return self._rows() if rows is None else rows
 
     def kept(self) -> kept_sums.KeptSums | None:
         """Where sums are kept, made if missing; None where they are not."""

@@ -76,6 +76,11 @@ class Session(Readable, Uncopied):
         known: dict[str, Any] = {name: value for name, value in how.items() if name in {*SHARED} - {"ledger", "key"}}
         if (epsilon is None) == (ledger is None):
             raise ValueError("give epsilon=1.0, the total budget of all queries, or ledger=, one of them.")
+        if ledger is not None and own["delta"]:
+            raise ValueError(
+                f"delta = {own['delta']:g} is of the budget that the session keeps, with epsilon=; a ledger has its "
+                "own: leave delta out, or give it to the queries that take one."
+            )
         if key is not None and keys.admit(key) == keys.RELEASE:
             raise ValueError("a release key works once; leave key out, and every query draws its own.")
         if key is not None and ledger is not None:

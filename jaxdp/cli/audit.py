@@ -49,6 +49,9 @@ def run(args: argparse.Namespace) -> int:
 
     options.keep_programs(args)
     if args.contract:
+        for name, default in (("runs", None), ("epsilon", 1.0)):
+            if getattr(args, name) != default:
+                raise options.UserError(f"--{name} goes without --contract, whose examples have budgets of their own.")
         return contract(args)
     folder = options.output_folder(args.out, ("result.json", "audit.png"))
     key = None if args.seed is None else jax.random.key(args.seed)

@@ -116,8 +116,8 @@ def _counted(path: str, rules, delimiter: str, strict: bool, unit: str = "", uni
     units: gets the ids of the column `unit`. watch: looks for identifiers.
     """
     from jaxdp.data import readers
-    from jaxdp.data.coding import to_text
     from jaxdp.data.parse_report import ParseReport
+    from jaxdp.data.units import id_of
 
     report = ParseReport(watch)
     ids = [unit] if unit and units is not None else []
@@ -127,7 +127,7 @@ def _counted(path: str, rules, delimiter: str, strict: bool, unit: str = "", uni
         ):
             report.add_piece(rules, piece)
             if units is not None and unit:
-                units.update(map(to_text, piece[unit]))
+                units.update(map(id_of, piece[unit]))
     except readers.FormError as error:
         return str(error), report
     return "", report

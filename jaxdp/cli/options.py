@@ -211,13 +211,10 @@ def for_the_page(args: argparse.Namespace, ledger) -> dict:
     """What the page says beside the result: the command as typed, and what is left of the budget (None: no ledger)."""
     budget = None
     if ledger is not None:
-        budget = {
-            "left": str(ledger.remaining),
-            "granted": str(ledger.total),
-            "ledger": ledger.path.name,
-            "epsilon_left": float(ledger.remaining.epsilon),
-            "epsilon_granted": float(ledger.total.epsilon),
-        }
+        left, granted = ledger.remaining, ledger.total
+        budget = {"left": str(left), "granted": str(granted), "ledger": ledger.path.name}
+        if granted.epsilon is not None:  # it may grant rho alone
+            budget |= {"epsilon_left": float(left.epsilon), "epsilon_granted": float(granted.epsilon)}
     return {"command": without_folders(args.typed), "budget": budget} | (
         {} if args.seed is None else {"seed": args.seed}
     )

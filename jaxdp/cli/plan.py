@@ -88,12 +88,12 @@ def add_parser(subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.quick and args.replicates is not None:
         raise options.UserError("give --quick or --replicates, not both.")
-    if args.replicates is None:
-        args.replicates = QUICK_REPLICATES if args.quick else DEFAULT_REPLICATES
     if args.discover:
         from jaxdp.cli import plan_discover
 
         return plan_discover.run(args)
+    if args.replicates is None:
+        args.replicates = QUICK_REPLICATES if args.quick else DEFAULT_REPLICATES
     given = {name: getattr(args, name) for name in QUANTITIES}
     curve = args.epsilon_curve or args.studies is not None
     plan_epsilon.require(args) if curve else unknown(**given)

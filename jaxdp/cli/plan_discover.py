@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import math
 
+from jaxdp._base.keywords import declared
+from jaxdp._base.quantities import PlanOptions
 from jaxdp.cli import options
 
 FILES = ("plan.json", "report.html")
+OF_SEARCHES = {"schema", "n", "epsilon", "delta"}
+OF_TESTS = {"method", "power", "epsilon_curve", "studies", "replicates", "quick"}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -15,8 +19,10 @@ def run(args: argparse.Namespace) -> int:
     for name in ("schema", "n", "epsilon"):
         if getattr(args, name) is None:
             raise options.UserError(f"--discover needs --{name}: give --schema S.toml --n N --epsilon E.")
-    for name in ("method", "effect", "power", "x", "y", "residual_sd", "epsilon_curve", "studies"):
-        if getattr(args, name) not in (None, False):
+    defaults = {name: said.default for name, (_, said) in declared(PlanOptions).items() if name not in OF_SEARCHES}
+    given = vars(args)
+    for name, default in {**defaults, **dict.fromkeys(OF_TESTS)}.items():
+        if given.get(name) not in (None, False, (), default):
             raise options.UserError(f"--{name.replace('_', '-')} is of tests, not of --discover: leave it out.")
     options.require_known(args)
     from jaxdp.discovery.choose import planned, why
@@ -52,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     lines += [f"  {row.method:<22}{_share(row.weakest):>20}" for row in rows]
     lines += ["", f"  {content['note']}"] if "note" in content else []
-    print("\n".join([*lines, "", f"  files      {folder / 'report.html'}"]))
+    options.tell(args, content, "\n".join([*lines, "", f"  files      {folder / 'report.html'}"]))
     return 0
 
 

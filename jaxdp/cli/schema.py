@@ -108,8 +108,8 @@ def _require_writable(out: str | None) -> None:
 
 def _require_not_private(args: argparse.Namespace) -> None:
     """Refuses what only private bounds need."""
-    for name in (*DraftOptions.__annotations__, "seed"):
-        if getattr(args, name, None):
+    for name in (*DraftOptions.__annotations__, "seed", "decimal"):
+        if getattr(args, name, None) not in (None, "", (), 0.0, "."):
             flag = name.replace("_", "-")
             raise options.UserError(f"--{flag} goes with --private, which finds bounds and levels in the records.")
 

@@ -235,6 +235,14 @@ class ColumnRule:
             raise TypeError(f"column {self.name!r} holds dates: {told}.")
         return self.notation.numbers(values)
 
+    def level_of(self, value: Any) -> str:
+        """The level that a cell means; its text where it means none."""
+        text = self.level(to_text(value))
+        if not _is_text(value) and text.removeprefix("-").isdecimal() and text not in self.levels:
+            shown = f"{text}.0"  # of a level that was written as tables of floats show it
+            return shown if shown in self.levels else text
+        return text
+
     def level(self, text: str) -> str:
         """The level that a text means; the text itself where it means none."""
         if self.hashed and text.lower() not in MISSING_MARKS:
@@ -308,9 +316,7 @@ class ColumnRule:
         code_of = {level: code for code, level in enumerate(self.levels)}
 
         def code(value) -> float:
-            text = self.level(to_text(value))
-            if text not in code_of and text.removeprefix("-").isdecimal() and not _is_text(value):
-                text = f"{text}.0"  # of a level that was written as tables of floats show it
+            text = self.level_of(value)
             if text in code_of:
                 return code_of[text]
             return self.missing if text.lower() in MISSING_MARKS else self.other

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -327,8 +327,8 @@ class ColumnReport:
             self._add_numbers(values)
 
     def _add_texts(self, values: Sequence) -> None:
-        for text, count in texts_of(values).items():
-            if self.rule.level(text) in self.rule.levels:
+        for text, count in texts_of(values, self.rule.level_of).items():
+            if text in self.rule.levels:
                 continue
             if text.lower() in MISSING_MARKS:
                 self.missing += count
@@ -461,14 +461,14 @@ class ColumnReport:
         return ", in another unit or on another scale than the bounds" if self.outside else ""
 
 
-def texts_of(values: Sequence) -> Counter[str]:
+def texts_of(values: Sequence, text_of: Callable[[Any], str] = to_text) -> Counter[str]:
     """How often each text occurs."""
     if not isinstance(values, TextColumn):
-        return Counter(map(to_text, values))
+        return Counter(map(text_of, values))
     texts, places = values.distinct
     found: Counter[str] = Counter()
     for text, count in zip(texts, np.bincount(places, minlength=len(texts)).tolist(), strict=True):
-        found[to_text(text)] += count
+        found[text_of(text)] += count
     return found
 
 

@@ -64,7 +64,9 @@ def bytes_in_memory(rows: int, columns: int) -> int:
     return BYTES_PER_VALUE * rows * columns
 
 
-def rows_of(source: Any, strict: bool = False, fits: Callable[[int], bool] = lambda rows: False) -> int | None:
+def rows_of(
+    source: Any, delimiter: str = ",", strict: bool = False, fits: Callable[[int], bool] = lambda rows: False
+) -> int | None:
     """How many rows a table on disk or elsewhere has, before it is read; None where it lies in memory.
 
     Of files of texts their records are counted, since no record may decide by its length which method is run. strict:
@@ -79,15 +81,15 @@ def rows_of(source: Any, strict: bool = False, fits: Callable[[int], bool] = lam
     several = batches.paths(source)
     names = [name for name in ([os.fspath(source)] if several is None else several) if os.path.isfile(name)]
     most = sum(os.path.getsize(name) * (UNPACKED if name.lower().endswith(readers.files.GZIP) else 1) for name in names)
-    return most if fits(most) else sum(_counted_rows(name, strict) for name in names)
+    return most if fits(most) else sum(_counted_rows(name, delimiter, strict) for name in names)
 
 
-def _counted_rows(path: str, strict: bool) -> int:
+def _counted_rows(path: str, delimiter: str, strict: bool) -> int:
     """Records of a file of texts, without its header: its lines, unless quoted cells may hold their ends."""
     if not strict and _has_quotes(path):
         with contextlib.suppress(csv.Error, UnicodeError), readers.files.text(path) as text:
-            return max(sum(1 for _ in csv.reader(text)) - 1, 0)
-    return lines.count(path, ())
+            return max(sum(1 for _ in csv.reader(text, delimiter=delimiter)) - 1, 0)
+    return lines.count(path, (), delimiter)
 
 
 def _has_quotes(path: str) -> bool:

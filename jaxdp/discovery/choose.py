@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from numbers import Real
 from typing import Any, Unpack
 
@@ -30,6 +31,7 @@ from jaxdp.discovery.spec import (
     Setting,
     asked_for,
     best,
+    coded,
     find,
     forecasts,
     require_outside,
@@ -122,7 +124,8 @@ def _require_abilities(search: Search, options: Mapping[str, Any], setting: Sett
     if missing:
         raise ValueError(f"{spec.name} needs {' and '.join(missing)}: call jaxdp.discovery.{spec.name}(...) itself.")
     if not spec.accepts(setting.levels):
-        raise ValueError(f"{spec.name} takes coded columns only; use {best(setting).spec.name}.")
+        taken = "only several columns of which some are continuous" if coded(setting.levels) else "coded columns only"
+        raise ValueError(f"{spec.name} takes {taken}; use {best(setting).spec.name}.")
     if setting.in_chunks and not spec.sums:
         raise ValueError(f"{spec.name} needs all records in memory, not in chunks; use {best(setting).spec.name}.")
 
@@ -262,7 +265,7 @@ def _within(key: Key, data: Any, make: Callable[..., Any], how: PCOptions, limit
     records, order = as_records(data, own["levels"]), own["max_order"]
     d = len(records.columns)
     tests = max(1, TESTS_PER_PAIR * d * (d - 1) // 2)
-    test = make(epsilon=float(own["epsilon"]) / tests)
+    test = make(epsilon=check.share(own["epsilon"], Fraction(1, tests)))
     last = largest_order(test, records, d - 2 if limit is None else min(d - 2, limit))
     settings: dict[str, Any] = {"max_order": last if order is None else order, "max_tests": tests}
     settings |= {name: own[name] for name in ("knowledge", "ledger")}  # type: ignore[literal-required]

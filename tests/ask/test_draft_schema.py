@@ -327,3 +327,10 @@ def test_a_typed_column_of_times_is_drafted_with_its_cycles(tmp_path):
     assert Schema.load(tmp_path / "s.toml").rule("seen").cycles == ("day", "week")
     answer = jaxdp.test(frame, x="age", y="dose", given="seen", epsilon=1.0, schema=known, key=jax.random.key(4))
     assert answer.content["conditioned_on"].startswith("Conditioned on seen by")
+
+
+def test_a_draft_with_an_odd_name_of_the_unit_is_valid():
+    pid = 'pid "x"'
+    table = {pid: np.arange(400), "age": np.random.default_rng(0).uniform(20, 60, 400)}
+    drafted = jaxdp.draft_schema(table, columns=["age"], epsilon=5.0, unit=pid, key=jax.random.key(0))
+    assert tomllib.loads(drafted.text)["unit"] == pid

@@ -12,6 +12,7 @@ import jaxdp
 from jaxdp.ask.calls import READING, CallOptions
 from jaxdp.ask.reading import Reading, Table
 from jaxdp.cli.main import main
+from jaxdp.data.streamed import rows_of
 
 SCHEMA = {"columns": {name: {"kind": "binary", "levels": [0, 1]} for name in "abc"}}
 VALUES = {"strict": True, "records": 200, "force": True, "missing": "refuse", "memory": "1GB", "keep_sums": "sums"}
@@ -153,3 +154,69 @@ def test_what_is_left_out_is_counted_in_rows_where_a_record_is_a_person(unit, to
     answer = jaxdp.test(rows, schema=schema, x="x", y="y", epsilon=1.0, key=jax.random.key(0))
     assert answer.to_dict()["n"] == (60 if unit else 118)
     assert f"jaxdp: {told}" in capsys.readouterr().err
+
+
+def parquet(folder, size=200):
+    pandas, path = pytest.importorskip("pandas"), folder / "t.parquet"
+    pytest.importorskip("pyarrow")
+    pandas.DataFrame(table(size)).to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], ["a", "b", "c"]])
+def test_all_pairs_take_the_stated_number_of_records_whatever_a_file_holds(tmp_path, columns):
+    """In chunks the file's own number once came out after the charge, to a caller who must not see it."""
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=2.0)
+    how = {"columns": columns, "epsilon": 1.0, "schema": SCHEMA, "strict": True, "records": 150, "ledger": ledger}
+    found = jaxdp.test_pairs(parquet(tmp_path), **how, keep_sums=tmp_path / "sums")
+    assert found.content["n"] == 150
+    assert ledger.spent.epsilon == pytest.approx(1.0)
+
+
+def test_no_message_says_how_many_rows_a_file_holds_where_their_number_is_stated(tmp_path, monkeypatch):
+    path = parquet(tmp_path, 4321)
+    monkeypatch.setattr("jaxdp.data.streamed.BYTES_PER_VALUE", 10**6)
+    how = {"schema": SCHEMA, "epsilon": 1.0, "memory": "100MB", "strict": True, "records": 1000}
+    continuous = {"columns": {name: {"kind": "continuous", "bounds": [0, 1]} for name in "abc"}}
+    for refused in (
+        lambda: jaxdp.mic(path, x="a", y="b", **how),
+        lambda: jaxdp.describe(path, **how),
+        lambda: jaxdp.discover(path, method="neighbour_pc", **how | {"schema": continuous}),
+    ):
+        with pytest.raises(ValueError, match="the table has about 1000") as caught:
+            refused()
+        assert "4321" not in str(caught.value)
+
+
+def test_a_search_does_not_say_how_many_rows_persons_have(tmp_path, monkeypatch):
+    pandas, path = pytest.importorskip("pandas"), tmp_path / "t.parquet"
+    pandas.DataFrame({**table(4321), "id": np.arange(4321) // 2}).to_parquet(path)
+    monkeypatch.setattr("jaxdp.data.streamed.BYTES_PER_VALUE", 10**6)
+    schema = {"unit": "id", "columns": {name: {"kind": "continuous", "bounds": [0, 1]} for name in "abc"}}
+    with pytest.raises(ValueError, match=r"and the table has more \(for the owner") as caught:
+        jaxdp.discover(path, schema=schema, epsilon=1.0, method="neighbour_pc", memory="100MB")
+    assert "4321" not in str(caught.value)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_rows_are_counted_by_the_delimiter_of_the_schema(tmp_path, monkeypatch, delimiter, strict):
+    """A file of semicolons once counted as fitting into any memory, and its sums could not be kept."""
+    path = tmp_path / "t.csv"
+    rows = np.stack(list(table().values()), axis=1).tolist()
+    path.write_text("\n".join([delimiter.join("abc"), *(delimiter.join(map(str, row)) for row in rows)]) + "\n")
+    schema = {"delimiter": delimiter, **SCHEMA}
+    assert rows_of(path, delimiter, strict) == 200
+    if not strict:
+        how = {"schema": schema, "x": "a", "y": "b", "epsilon": 1.0}
+        kept = jaxdp.test(path, **how, key=jax.random.key(0), keep_sums=tmp_path / "sums")
+        assert kept.p_value == jaxdp.test(path, **how, key=jax.random.key(0)).p_value
+    monkeypatch.setattr("jaxdp.data.streamed.BYTES_PER_VALUE", 10**6)
+    with pytest.raises(ValueError, match="strict reading of a file" if strict else "fit into 0.1 GB"):
+        jaxdp.mic(path, schema=schema, x="a", y="b", epsilon=1.0, memory="100MB", strict=strict)
+
+
+def test_a_session_on_a_ledger_has_no_delta_of_its_own(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=2.0, delta=1e-6)
+    with pytest.raises(ValueError, match="delta = 1e-06 is of the budget that the session keeps"):
+        jaxdp.Session(table(), schema=SCHEMA, ledger=ledger, delta=1e-6)

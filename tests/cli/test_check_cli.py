@@ -244,3 +244,16 @@ def test_json_says_what_the_screen_says(tmp_path, capsys):
     assert told["columns"]["k"]["parses"]
     assert not any(f"{i + 10}.25%" in said.out + said.err for i in range(ROWS))
     assert OWNER in said.err
+
+
+def test_units_are_counted_as_a_query_counts_them(tmp_path, capsys):
+    """Whole numbers beyond 2^53 are told apart in both."""
+    ids = [2**60 + k for k in range(40)]
+    (tmp_path / "t.csv").write_text("id,a\n" + "".join(f"{one},0.5\n" for one in ids))
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame({"id": ids, "a": np.linspace(0.0, 1.0, 40)}).to_parquet(tmp_path / "t.parquet")
+    schema = tmp_path / "s.toml"
+    schema.write_text('unit = "id"\n[columns.a]\nkind = "continuous"\nbounds = [0, 1]\n')
+    for name in ("t.csv", "t.parquet"):
+        assert main(["check", str(tmp_path / name), "--schema", str(schema)]) == 0
+        assert "a query reads 40 records" in capsys.readouterr().out

@@ -374,3 +374,17 @@ def test_stage_costs_add_up(files):
     data = Schema.load(files / "s.toml").read(files / "d.csv", x="dose", y="response", given=["age, years"])
     result = jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0, standardize=True), jax.random.key(1), data)
     assert null_curve.stage_epsilons(result.release) == pytest.approx([0.2, 0.8])
+
+
+@pytest.mark.parametrize("command", ["test", "describe", "discover"])
+def test_a_ledger_of_rho_alone_pays_and_the_answer_is_there(files, tmp_path, command):
+    """The page once wanted an epsilon of it, after the charge."""
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", rho=2.0)
+    asked = arguments(files, tmp_path / "out", "--epsilon", "1", "--ledger", str(tmp_path / "l.db"))
+    if command != "test":
+        names = "smoker,grade,clinic" if command == "discover" else "dose"
+        asked = [command, *asked[1:4], "--columns", names, *asked[asked.index("--out") :]]
+    assert main(asked) == 0
+    assert ledger.spent.rho > 0.0
+    assert result_of(tmp_path / "out")["mode"] == "release"
+    assert "rho" in (tmp_path / "out/report.html").read_text()

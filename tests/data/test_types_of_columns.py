@@ -1,5 +1,6 @@
 """No record decides how the others are read: neither by the type of its cell, nor by its length."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -132,7 +133,7 @@ def test_a_long_record_does_not_decide_whether_a_table_fits_into_memory(tmp_path
         pytest.skip("each line is a record")
     schema = Schema.from_dict({"columns": {name: {"kind": "continuous", "bounds": [0, 9]} for name in ("x", "y")}})
     paths = text_of(tmp_path / "a.csv", rows), text_of(tmp_path / "b.csv", rows, **form)
-    assert [streamed.rows_of(path, strict) for path in paths] == [rows, rows]
+    assert [streamed.rows_of(path, strict=strict) for path in paths] == [rows, rows]
     for most in (rows - 1, rows):
         selections = [Selection(Table(path, schema, Reading(strict=strict)), ("x", "y")) for path in paths]
         expected = None if most == rows else "refused" if strict else rows
@@ -153,3 +154,14 @@ def test_a_stated_number_of_records_decides_whether_a_table_fits(tmp_path):
     for records, fits in ((4_000, True), (6_000, False)):
         selection = Selection(Table(path, schema, Reading(records=records)), ("x", "y"))
         assert (selection.rows_beyond(lambda rows: 10**15 * (rows > 5_000)) is None) == fits
+
+
+@pytest.mark.parametrize("levels", [["0", "1"], ["0.0", "1.0"]])
+def test_a_report_for_the_owner_reads_levels_as_a_query_does(levels):
+    table = {name: np.random.default_rng(seed).integers(0, 2, 400) for seed, name in enumerate("ab")}
+    schema = {"columns": {name: {"kind": "binary", "levels": levels} for name in table}}
+    answers = [
+        jaxdp.test(table, schema=schema, x="a", y="b", epsilon=1.0, key=jax.random.key(0), strict=strict)
+        for strict in (False, True)
+    ]
+    assert answers[0].p_value == answers[1].p_value

@@ -525,3 +525,10 @@ def test_marginals_move_within_their_l2_bound():
     assert values[0].size == sum(a * b for a, b in itertools.combinations((2, 3, 2, 2), 2))
     bound = float(query.sensitivity(6).bound)
     assert 0.9 * bound < largest <= bound + 1e-12
+
+
+def test_a_search_of_continuous_columns_says_so_to_coded_ones():
+    with pytest.raises(ValueError, match="neighbour_pc takes only several columns of which some are continuous; use"):
+        discovery.discover(
+            jax.random.key(0), np.zeros((50, 3), int), levels=(2, 2, 2), epsilon=1.0, method="neighbour_pc"
+        )

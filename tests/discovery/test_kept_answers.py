@@ -276,3 +276,21 @@ def test_answers_are_of_one_schema(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="its schema is"):
         ask(200.0)
     assert ask(4.0).complete
+
+
+def test_a_search_that_keeps_no_answers_is_charged_where_a_place_for_them_was_offered(tmp_path):
+    """`jaxdp discover` offers one always; the automatic choice may be svt_pc, whose noise stays secret."""
+    values = np.random.default_rng(0).integers(0, 5, (300, 4))
+    table = {f"c{j}": values[:, j] for j in range(4)}
+    schema = {"columns": {name: {"kind": "ordinal", "levels": list(range(5))} for name in table}}
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0)
+    for number in (1, 2):
+        found = jaxdp.discover(table, schema=schema, epsilon=1.0, ledger=ledger, keep=tmp_path / PLACE)
+        assert found.method == "svt_pc"
+        assert ledger.spent.epsilon == pytest.approx(number)
+        assert not (tmp_path / PLACE).exists()
+
+
+def test_a_failure_of_such_a_search_is_not_said_to_be_free_the_next_time(tmp_path):
+    kept = Checkpoint(ledger=jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0))
+    assert kept.after_failure == "asking again is charged again"

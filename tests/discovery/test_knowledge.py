@@ -205,6 +205,12 @@ def test_plan_of_a_search(survey, tmp_path, capsys):
     content = json.loads((tmp_path / "plan/plan.json").read_text())
     assert content["searches"][0]["method"] == "moment_pc"
     assert "By it neighbour_pc would find weaker edges" in content["note"]
+    capsys.readouterr()
+    assert main(["plan", "--discover", *few, *out, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "plan/plan.json").read_text())
+    for option in ("--given x", "--level 0.5", "--covariates 3", "--rate 0.2", "--quick", "--replicates 30"):
+        assert main(["plan", "--discover", *few, *out, *option.split()]) == 2
+        assert f"{option.split()[0]} is of tests" in capsys.readouterr().err
     assert main(["plan", "--discover", *schema, "--n", "20000", *out]) == 2
     assert "--discover needs --epsilon" in capsys.readouterr().err
     assert main(["plan", "--discover", *schema, "--n", "20000", "--epsilon", "1", "--power", "0.8", *out]) == 2

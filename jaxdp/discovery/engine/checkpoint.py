@@ -51,6 +51,8 @@ class Checkpoint(Tape):
     @property
     def after_failure(self) -> str:
         """What to do where a search failed after its charge."""
+        if not self.header:
+            return charge.PAID_AGAIN
         return f"ask again with {self.path}, and what was charged and answered is used, not paid again"
 
     def begin(self, search: Mapping[str, Any]) -> None:
@@ -80,7 +82,13 @@ class Checkpoint(Tape):
             self.ledger.require(cost)
 
     def charge(self, method: str, cost, key) -> None:
-        """Charges the ledger, once for all runs of the search, and reads what was answered."""
+        """Charges the ledger, once for all runs of the search, and reads what was answered.
+
+        A search that did not begin here keeps no answers (its noise stays secret), and every run of it is charged.
+        """
+        if not self.header:
+            charge.once(self.ledger, method, cost, key, None)
+            return
         if not self.paid(cost):
             charge.once(self.ledger, method, cost, key, self.header["txid"])
         self.answers = _book(self.ledger).checkpoint(self.header["txid"], cost)

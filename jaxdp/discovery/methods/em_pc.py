@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def em_pc(
     check.at_least(0, max_order=max_order)
     records = as_records(data, levels)
     d = len(records.columns)
-    call = float(epsilon) / (d * (max_order + 1))
+    call = check.share(epsilon, Fraction(1, d * (max_order + 1)))
     cost = Cost(epsilon=float(epsilon), delta=0.0, rho=float(epsilon) ** 2 / 2, relation=Relation.REPLACE_ONE)
 
     def found(session, records):
@@ -117,7 +118,7 @@ def removals(
     beta = int(draw_count.perturb(for_count, count_scores(best), one))
     left, picked = np.arange(len(scores)), []
     for for_pick in for_picks.split(len(best))[:beta]:
-        draw_pair = ExponentialMechanism(epsilon=(1.0 - COUNT_SHARE) * epsilon / beta)
+        draw_pair = ExponentialMechanism(epsilon=check.share((1.0 - COUNT_SHARE) * epsilon, Fraction(1, beta)))
         picked.append(int(left[int(draw_pair.perturb(for_pick, scores[left], one))]))
         left = left[owners[left] != owners[picked[-1]]]
     return picked

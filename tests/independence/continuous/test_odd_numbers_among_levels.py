@@ -1,4 +1,4 @@
-"""Columns of levels on [-1, 1] that hold an infinity or a huge number, as only records made by hand can: no bound gives."""
+"""An infinity or a huge number in a column of levels, as only records made by hand hold one: no bound is passed."""
 
 import jax
 import numpy as np
@@ -35,7 +35,7 @@ def test_one_cell_moves_a_release_by_no_more_than_its_bound(name, column, odd):
     other = {**plain, column: np.concatenate([[odd], plain[column][1:]])}
     with jax.enable_x64(True):
         one, another = (jaxdp.Data(made["x"], made["y"], made["z"][:, None], domain) for made in (plain, other))
-        settled, release = core._execute(test, core.source_from_key(jax.random.key(0)), one)
+        settled, _ = core._execute(test, core.source_from_key(jax.random.key(0)), one)
         sums = [jax.tree.map(np.asarray, settled.statistic(jax.random.key(1), data)) for data in (one, another)]
     moved = jax.tree.map(lambda a, b: float(np.sum(np.abs(a - b))), *sums)
     bounds = settled.sensitivity(N)

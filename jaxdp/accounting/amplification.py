@@ -59,22 +59,22 @@ def subsample_poisson(cost: Cost, *, rate: float) -> Cost:
 
 def fixed_size_epsilon(epsilon: float, *, sample_size: int, num_records: int) -> Any:
     """Epsilon under REPLACE_ONE of an `epsilon`-DP release on a secret uniform `sample_size`-subset, rounded up."""
-    return _amplified(epsilon, _share(sample_size, num_records))
+    return amplified(epsilon, _share(sample_size, num_records))
 
 
 def fixed_size_base_epsilon(epsilon: float, *, sample_size: int, num_records: int) -> Any:
     """Epsilon that a release on the subset may spend to cost `epsilon` in all (REPLACE_ONE), rounded down."""
-    return _base(epsilon, _share(sample_size, num_records))
+    return before_amplification(epsilon, _share(sample_size, num_records))
 
 
 def poisson_epsilon(epsilon: float, *, rate: float) -> Any:
     """Epsilon under ADD_OR_REMOVE_ONE of an `epsilon`-DP release on a secret Poisson subset, rounded up."""
-    return _amplified(epsilon, _rate(rate))
+    return amplified(epsilon, _rate(rate))
 
 
 def poisson_base_epsilon(epsilon: float, *, rate: float) -> Any:
     """Epsilon that a release on the Poisson subset may spend to cost `epsilon` in all, rounded down."""
-    return _base(epsilon, _rate(rate))
+    return before_amplification(epsilon, _rate(rate))
 
 
 def _share(sample_size: int, num_records: int) -> Fraction:
@@ -86,10 +86,8 @@ def _share(sample_size: int, num_records: int) -> Fraction:
 
 
 def _rate(rate: float) -> Fraction:
-    if not 0 < rate <= 1:
-        raise ValueError(f"rate must be greater than 0 and at most 1, got {rate}.")
     # Not read as a decimal: a sampler compares with the float itself, and this one may be larger.
-    return max(Fraction(float(rate)), as_fraction(rate))
+    return max(_in_unit_interval(rate), Fraction(float(rate)))
 
 
 def _subsampled(cost: Cost, share: Fraction) -> Cost:
@@ -99,17 +97,25 @@ def _subsampled(cost: Cost, share: Fraction) -> Cost:
             f"subsampling is exact for pure epsilon only, and this cost has none ({cost}); "
             "give the base release a pure mechanism."
         )
-    epsilon, delta = _amplified(part.epsilon, share), round_up(share * part.delta)
+    epsilon, delta = amplified(part.epsilon, share), round_up(share * part.delta)
     rho = round_up(as_fraction(epsilon) ** 2 / 2) if delta == 0 else INFINITE
     return Cost(epsilon=epsilon, delta=delta, rho=rho, relation=cost.relation)
 
 
-def _amplified(epsilon, share: Fraction):
-    return _transformed(epsilon, share, round_up)
+def amplified(epsilon: Any, rate: float | Fraction) -> Any:
+    """log(1 + rate (exp(epsilon) - 1)), rounded up; a rate m/n that is a Fraction is not rounded itself."""
+    return _transformed(epsilon, _in_unit_interval(rate), round_up)
 
 
-def _base(epsilon, share: Fraction):
-    return _transformed(epsilon, 1 / share, round_down)
+def before_amplification(epsilon: Any, rate: float | Fraction) -> Any:
+    """The inverse of `amplified`: what may be spent on the subset, log(1 + (exp(epsilon) - 1)/rate), rounded down."""
+    return _transformed(epsilon, 1 / _in_unit_interval(rate), round_down)
+
+
+def _in_unit_interval(rate: float | Fraction) -> Fraction:
+    if not 0 < rate <= 1:
+        raise ValueError(f"rate must be greater than 0 and at most 1, got {rate}.")
+    return as_fraction(rate)
 
 
 def _transformed(epsilon, factor: Fraction, rounded):

@@ -5,9 +5,7 @@ query noise (budget e2 per yes-answer, scale b2), R = `max_above`. Queries are D
 """
 
 import dataclasses
-import decimal
 import math
-from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -16,7 +14,6 @@ from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp._base.rounding import as_fraction, round_down, round_up
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.mechanisms.law import Law, PureBudget
 from jaxdp.noise import certificate, floats, lattice
@@ -278,43 +275,6 @@ class _Answers(Law):
 
 
 _ONE_ANSWER = jax.jit(lattice.sparse_answers, static_argnums=4)
-
-
-def amplified(epsilon: float, rate: float | Fraction) -> float:
-    """Epsilon of an epsilon-DP mechanism run on a uniform subset, rate = m/n: ln(1 + rate (e^epsilon - 1)).
-
-    Exact and tight for replace-one and a fixed integer m (docs/theory/composition.md#subsampling); the same with
-    Poisson sampling under add-or-remove-one. Rounded up; a Fraction m/n is not rounded itself.
-    """
-    mixed = _log_mixed(epsilon, _rate(rate))
-    return epsilon if rate == 1 else round_up(mixed * (1 + _ROUNDING))
-
-
-def before_amplification(epsilon: float, rate: float | Fraction) -> float:
-    """The inverse of `amplified`: what a sieve may spend on the subset, ln(1 + (e^epsilon - 1)/rate); rounded down."""
-    mixed = _log_mixed(epsilon, 1 / _rate(rate))
-    return epsilon if rate == 1 else round_down(mixed * (1 - _ROUNDING))
-
-
-_ROUNDING = Fraction(1, 10**40)  # relative; decimals below have 60 digits more than the cancellation costs
-
-
-def _rate(rate) -> Fraction:
-    if not 0 < rate <= 1:
-        raise ValueError(f"rate must be in (0, 1], got {rate}; it is m/n.")
-    return as_fraction(rate)
-
-
-def _log_mixed(epsilon: float, factor: Fraction) -> Fraction:
-    """ln(1 + factor (e^epsilon - 1)), to 40 digits at least."""
-    check.positive(epsilon=epsilon)
-    exact = as_fraction(epsilon)
-    with decimal.localcontext(decimal.Context(prec=120, Emin=-999999, Emax=999999)):
-
-        def quotient(part):
-            return decimal.Decimal(part.numerator) / decimal.Decimal(part.denominator)
-
-        return Fraction((1 + quotient(factor) * (quotient(exact).exp() - 1)).ln())
 
 
 def laplace_gap_tail(x, scale_threshold: float, scale_query: float):

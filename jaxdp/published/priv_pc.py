@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
+from jaxdp.accounting.amplification import amplified, before_amplification
 from jaxdp.core import Account, Interpretation, Norm, Relation, Sensitivity
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import batches
@@ -29,7 +30,6 @@ from jaxdp.discovery.spec import SearchAudit, SearchSpec, search
 from jaxdp.independence.ranks.conditional_kendall import ConditionalKendall
 from jaxdp.independence.ranks.rank_test import UNIT_ROUNDOFF, as_default_float
 from jaxdp.mechanisms import Laplace
-from jaxdp.mechanisms.sparse_vector import amplified, before_amplification
 from jaxdp.noise import floats
 from jaxdp.noise.source import Source
 from jaxdp.randomness import keys

@@ -20,10 +20,9 @@ import numpy as np
 from jax import lax
 from jax.extend import random as extended
 
+from jaxdp.randomness import threefry_words
+
 NAME = "jaxdp_simulated_data"
-ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-PARITY = 0x1BD11BDA
-ROUNDS = 20
 PREFIX = 32  # length of a block of cumulative sums
 TAG = 0x6E6F726D  # first word of the counter: JAX counts its own draws from a key with 0 there
 
@@ -93,22 +92,7 @@ def _prefix_sums(values):
 def threefry(key_words, blocks: int) -> tuple[jax.Array, jax.Array]:
     """Both words of the blocks 0, ..., blocks - 1 under a key of two words; arrays (blocks,) of uint32."""
     first = jnp.full((blocks,), np.uint32(TAG))
-    return encrypt(key_words, first, lax.iota(jnp.uint32, blocks))
-
-
-def encrypt(key_words, first, second) -> tuple[jax.Array, jax.Array]:
-    """Threefry-2x32-20 of counters (first, second), uint32."""
-    words = key_words[0], key_words[1], key_words[0] ^ key_words[1] ^ np.uint32(PARITY)
-    first, second = first + words[0], second + words[1]
-    for number in range(ROUNDS):
-        turn = ROTATIONS[number % 8]
-        first = first + second
-        second = ((second << np.uint32(turn)) | (second >> np.uint32(32 - turn))) ^ first
-        if number % 4 == 3:
-            place = number // 4 + 1
-            first = first + words[place % 3]
-            second = second + words[(place + 1) % 3] + np.uint32(place)
-    return first, second
+    return threefry_words.threefry(key_words[0], key_words[1], first, lax.iota(jnp.uint32, blocks))
 
 
 def box_muller(first, second) -> tuple[jax.Array, jax.Array]:

@@ -9,10 +9,10 @@ import pytest
 import scipy.stats
 
 from jaxdp import audit, core
+from jaxdp.accounting.amplification import amplified
 from jaxdp.audit import cases, catalogue
 from jaxdp.audit import epsilon as bounds
 from jaxdp.cli.main import main
-from jaxdp.mechanisms.sparse_vector import amplified
 from jaxdp.published import true_losses
 
 pytestmark = pytest.mark.optimised

@@ -13,6 +13,7 @@ import pytest
 
 import jaxdp
 from jaxdp import discovery, published
+from jaxdp.accounting.amplification import amplified
 from jaxdp.core import Relation
 from jaxdp.data import networks
 from jaxdp.data.records import as_records
@@ -25,7 +26,6 @@ from jaxdp.discovery.graph import graph_from_arcs, graph_from_dict
 from jaxdp.discovery.methods import em_pc, priv_pc
 from jaxdp.discovery.methods.pc import d_separated
 from jaxdp.discovery.metrics import cpdag_f1, shd, sid, skeleton_f1
-from jaxdp.mechanisms.sparse_vector import amplified
 from jaxdp.noise.source import FloatNoise
 from jaxdp.published.priv_pc import printed_round, published_round
 from jaxdp.simulate.designs.networks import sample_network

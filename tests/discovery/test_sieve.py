@@ -14,12 +14,12 @@ from test_lattice import key_of
 
 import jaxdp
 from jaxdp import discovery
+from jaxdp.accounting.amplification import amplified, before_amplification
 from jaxdp.data import networks
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import default_query, rounding
 from jaxdp.discovery.methods import priv_pc
-from jaxdp.mechanisms.sparse_vector import amplified, before_amplification
 from jaxdp.noise import source
 from jaxdp.noise.recorder import Tape
 from jaxdp.randomness import subset

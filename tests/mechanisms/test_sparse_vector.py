@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from jaxdp.accounting.amplification import amplified, before_amplification
 from jaxdp.core import Relation
 from jaxdp.discovery.methods import priv_pc
 from jaxdp.mechanisms.sparse_vector import (
     SieveError,
     SparseVector,
-    amplified,
-    before_amplification,
     exponential_gap_tail,
     laplace_gap_tail,
 )

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import jaxdp
-from jaxdp.randomness import keys, normals
+from jaxdp.randomness import keys, normals, threefry_words
 from jaxdp.simulate.designs import confounder
 from jaxdp.statistics import partition
 
@@ -38,7 +38,7 @@ def drawn():
 )
 def test_the_cipher_gives_its_known_answers(counter, key, answer):
     key, counter = jnp.array(key, jnp.uint32), [jnp.array([word], jnp.uint32) for word in counter]
-    found = normals.encrypt(key, *counter)
+    found = threefry_words.threefry(*key, *counter)
     assert [int(word[0]) for word in found] == list(answer)
 
 

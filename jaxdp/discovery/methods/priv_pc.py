@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp._base.rounding import as_fraction
+from jaxdp.accounting.amplification import before_amplification
 from jaxdp.core import Account, Cost, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.counts import Counts
@@ -26,7 +27,7 @@ from jaxdp.discovery.engine.sparse_loop import Values, perturbed, require_certif
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.spec import AUDITED_Z, SearchAudit, SearchSpec, search
 from jaxdp.mechanisms import Laplace
-from jaxdp.mechanisms.sparse_vector import SparseVector, before_amplification
+from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.noise.source import Source
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key

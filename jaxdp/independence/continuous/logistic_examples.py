@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -76,38 +78,49 @@ def worst_pairs_of_scores_in_length():
     return pairs_about(known(euclidean=True))
 
 
-_STAGES = {
-    "MomentMatrix": 0.93,
-    "LogisticRegression.scores": BestKnown(0.3, UNKNOWN),
-    "LogisticRegression.information": BestKnown(0.001, UNKNOWN),
-}
-_WHOLE = Example(
+def examples_of(place: str, data, null, *, reached: Mapping, alone: Mapping, whole: Mapping, about: Mapping, starts):
+    """Examples of a regression: whole runs, and the last round about public starts, with pure noise and in zCDP.
+
+    place: module of the pairs. reached: what attacks reach of whole runs, by the stage; alone: of the last round, by
+    its parts. whole, about: fields of whole runs, and of the last round. starts: about which it is attacked, in L1 and
+    in L2.
+    """
+    in_sums, in_length = ({**about, "start": start} for start in starts)
+    pairs = f"{place}:worst_pairs_of_scores"
+    run = Example(
+        data,
+        null=null,
+        fields=whole,
+        attack_tightness=reached,
+        worst_pairs=f"{place}:worst_pairs",
+        search=PairSearch(records=9),
+        audit=AuditSettings(fields=in_sums, neighbours=pairs),
+    )
+    last = Example(
+        data,
+        without_null="its level is that of the first example",
+        fields=in_sums,
+        label="scores",
+        attack_tightness=alone,
+        worst_pairs=pairs,
+        search=PairSearch(records=9),
+        bounds_only=True,
+    )
+    length = {"fields": in_length, "label": "scores-zcdp", "worst_pairs": f"{pairs}_in_length"}
+    return run, last, in_zcdp(run), in_zcdp(last, **length)
+
+
+EXAMPLES = examples_of(
+    PLACE,
     answers,
-    null=answers_of_z,
-    fields=FEW,
-    attack_tightness=_STAGES,
-    worst_pairs=f"{PLACE}:worst_pairs",
-    search=PairSearch(records=9),
-    audit=AuditSettings(fields={**ABOUT, "start": known()}, neighbours=f"{PLACE}:worst_pairs_of_scores"),
-)
-_ALONE = Example(
-    answers,
-    without_null="its level is that of the first example",
-    fields={**ABOUT, "start": known()},
-    label="scores",
-    attack_tightness={"scores": 0.98, "information": 0.98},
-    worst_pairs=f"{PLACE}:worst_pairs_of_scores",
-    search=PairSearch(records=9),
-    bounds_only=True,
-)
-EXAMPLES = (
-    _WHOLE,
-    _ALONE,
-    in_zcdp(_WHOLE),
-    in_zcdp(
-        _ALONE,
-        fields={**ABOUT, "start": known(euclidean=True)},
-        label="scores-zcdp",
-        worst_pairs=f"{PLACE}:worst_pairs_of_scores_in_length",
-    ),
+    answers_of_z,
+    reached={
+        "MomentMatrix": 0.93,
+        "LogisticRegression.scores": BestKnown(0.3, UNKNOWN),
+        "LogisticRegression.information": BestKnown(0.001, UNKNOWN),
+    },
+    alone={"scores": 0.98, "information": 0.98},
+    whole=FEW,
+    about=ABOUT,
+    starts=(known(), known(euclidean=True)),
 )

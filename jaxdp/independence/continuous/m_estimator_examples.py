@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import Data
-from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp
-from jaxdp.independence.continuous import logistic_examples
+from jaxdp.examples import BestKnown
+from jaxdp.independence.continuous import logistic_examples, poisson_examples
 from jaxdp.independence.continuous.logistic_examples import ABOUT, FEW, HALF, UNKNOWN
-from jaxdp.independence.continuous.poisson_examples import ONE_GIVEN
+from jaxdp.independence.continuous.poisson_examples import ONE_GIVEN, PARTS, made
 from jaxdp.statistics.loss_family import NEAR, UNITS, Loss
 
 PLACE = "jaxdp.independence.continuous.m_estimator_examples"
@@ -27,7 +27,6 @@ def exponential(t, y):
 
 
 LOSS: dict[str, Any] = {"loss": exponential, "low": 0.0, "high": MOST}
-ABOUT_THIS = {**ABOUT, **LOSS, "scaled": True}
 
 
 def _family() -> Loss:
@@ -59,58 +58,26 @@ def answers_of_z(key, n: int) -> Data:
     return answers(key, n, 0.0)
 
 
-def _made(z, x, y) -> Data:
-    """Three records, the first with Y at this share of its upper end."""
-    columns = np.array([x, 0.1, -0.2]), np.array([2.0 * y - 1.0, 1.0, -1.0]), np.array([[z], [0.1], [0.0]])
-    return Data(*columns, ONE_GIVEN)
-
-
-def worst_pairs():
-    """All columns at their upper ends, and at their middle; and records of full length, nearly orthogonal."""
-    return [(_made(1.0, 1.0, 1.0), _made(0.0, 0.0, 0.5)), (_made(1.0, 1.0, 1.0), _made(-1.0, 1.0, 0.0))]
+worst_pairs = poisson_examples.worst_pairs
 
 
 def worst_pairs_of_scores():
     """About `known`, where the norm is one of L1."""
-    return logistic_examples.pairs_about(known(), _made)
+    return logistic_examples.pairs_about(known(), made)
 
 
 def worst_pairs_of_scores_in_length():
     """The same in L2."""
-    return logistic_examples.pairs_about(known(euclidean=True), _made)
+    return logistic_examples.pairs_about(known(euclidean=True), made)
 
 
-_PARTS = ("scores", "information", "squares")
-_STAGES = {"MomentMatrix": 0.93, **{f"MEstimator.{part}": BestKnown(0.001, UNKNOWN) for part in _PARTS}}
-
-
-_WHOLE = Example(
+EXAMPLES = logistic_examples.examples_of(
+    PLACE,
     answers,
-    null=answers_of_z,
-    fields={**FEW, **LOSS},
-    attack_tightness=_STAGES,
-    worst_pairs=f"{PLACE}:worst_pairs",
-    search=PairSearch(records=9),
-    audit=AuditSettings(fields={**ABOUT_THIS, "start": known()}, neighbours=f"{PLACE}:worst_pairs_of_scores"),
-)
-_ALONE = Example(
-    answers,
-    without_null="its level is that of the first example",
-    fields={**ABOUT_THIS, "start": known()},
-    label="scores",
-    attack_tightness={**dict.fromkeys(_PARTS, 0.95), "squares": 0.93},  # of the grid of records
-    worst_pairs=f"{PLACE}:worst_pairs_of_scores",
-    search=PairSearch(records=9),
-    bounds_only=True,
-)
-EXAMPLES = (
-    _WHOLE,
-    _ALONE,
-    in_zcdp(_WHOLE),
-    in_zcdp(
-        _ALONE,
-        fields={**ABOUT_THIS, "start": known(euclidean=True)},
-        label="scores-zcdp",
-        worst_pairs=f"{PLACE}:worst_pairs_of_scores_in_length",
-    ),
+    answers_of_z,
+    reached={"MomentMatrix": 0.93, **{f"MEstimator.{part}": BestKnown(0.001, UNKNOWN) for part in PARTS}},
+    alone={**dict.fromkeys(PARTS, 0.95), "squares": 0.93},  # of the grid of records
+    whole={**FEW, **LOSS},
+    about={**ABOUT, **LOSS, "scaled": True},
+    starts=(known(), known(euclidean=True)),
 )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import Column, Data, Domain
-from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp
+from jaxdp.examples import BestKnown
 from jaxdp.independence.continuous import logistic_examples
 from jaxdp.independence.continuous.logistic_examples import ABOUT, FEW, HALF, UNKNOWN
 from jaxdp.statistics.regression_families import CAP_LEAST, POISSON
@@ -53,7 +53,7 @@ def answers_of_z(key, n: int) -> Data:
     return answers(key, n, 0.0)
 
 
-def _made(z, x, y) -> Data:
+def made(z, x, y) -> Data:
     """Three records, the first with Y at this share of its upper end."""
     return Data(
         np.array([x, 0.1, -0.2]), np.array([2.0 * y - 1.0, 1.0, -1.0]), np.array([[z], [0.1], [0.0]]), ONE_GIVEN
@@ -62,53 +62,27 @@ def _made(z, x, y) -> Data:
 
 def worst_pairs():
     """All columns at their upper ends, and at their middle; and records of full length, nearly orthogonal."""
-    return [(_made(1.0, 1.0, 1.0), _made(0.0, 0.0, 0.5)), (_made(1.0, 1.0, 1.0), _made(-1.0, 1.0, 0.0))]
+    return [(made(1.0, 1.0, 1.0), made(0.0, 0.0, 0.5)), (made(1.0, 1.0, 1.0), made(-1.0, 1.0, 0.0))]
 
 
 def worst_pairs_of_scores():
     """About `known`, where the norm is one of L1."""
-    return logistic_examples.pairs_about(at_the_cap(), _made)
+    return logistic_examples.pairs_about(at_the_cap(), made)
 
 
 def worst_pairs_of_scores_in_length():
     """The same in L2."""
-    return logistic_examples.pairs_about(at_the_cap(euclidean=True), _made)
+    return logistic_examples.pairs_about(at_the_cap(euclidean=True), made)
 
 
-_PARTS = ("scores", "information", "squares")
-_STAGES = {
-    "MomentMatrix": 0.93,
-    **{f"PoissonRegression.{part}": BestKnown(0.001, UNKNOWN) for part in _PARTS},
-}
-_WHOLE = Example(
+PARTS = ("scores", "information", "squares")
+EXAMPLES = logistic_examples.examples_of(
+    PLACE,
     answers,
-    null=answers_of_z,
-    fields=FEW,
-    attack_tightness=_STAGES,
-    worst_pairs=f"{PLACE}:worst_pairs",
-    search=PairSearch(records=9),
-    audit=AuditSettings(
-        fields={**ABOUT, "scaled": True, "start": at_the_cap()}, neighbours=f"{PLACE}:worst_pairs_of_scores"
-    ),
-)
-_ALONE = Example(
-    answers,
-    without_null="its level is that of the first example",
-    fields={**ABOUT, "scaled": True, "start": at_the_cap()},
-    label="scores",
-    attack_tightness={**dict.fromkeys(_PARTS, 0.98), "squares": 0.95},  # of the grid of records
-    worst_pairs=f"{PLACE}:worst_pairs_of_scores",
-    search=PairSearch(records=9),
-    bounds_only=True,
-)
-EXAMPLES = (
-    _WHOLE,
-    _ALONE,
-    in_zcdp(_WHOLE),
-    in_zcdp(
-        _ALONE,
-        fields={**ABOUT, "scaled": True, "start": at_the_cap(euclidean=True)},
-        label="scores-zcdp",
-        worst_pairs=f"{PLACE}:worst_pairs_of_scores_in_length",
-    ),
+    answers_of_z,
+    reached={"MomentMatrix": 0.93, **{f"PoissonRegression.{part}": BestKnown(0.001, UNKNOWN) for part in PARTS}},
+    alone={**dict.fromkeys(PARTS, 0.98), "squares": 0.95},  # of the grid of records
+    whole=FEW,
+    about={**ABOUT, "scaled": True},
+    starts=(at_the_cap(), at_the_cap(euclidean=True)),
 )

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
+from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.statistics import moments, score_sums
@@ -113,10 +114,12 @@ class NullModel(Stage):
         between = jnp.sqrt(jnp.maximum(explained - mean**2, 0.0))
         binary_fit = jnp.clip(jnp.abs(mean) + SPREAD_OF_FIT * between, 0.0, 1.0)
         if self.of.binary:
-            limit, fit_limit, skewness = 1.0 + binary_fit, binary_fit, 2.0 * jnp.abs(mean) / (1.0 + binary_fit)
+            limit, fit_limit = 1.0 + binary_fit, binary_fit
         else:
             limit, fit_limit = jnp.minimum(self.of.winsorize * jnp.sqrt(left), 2.0), jnp.ones_like(left)
-            skewness = jnp.ones_like(left)
+        if self.of.residual_limit is not None:
+            limit = check.positive_or_nan(self.of.residual_limit) * jnp.ones_like(left)
+        skewness = 2.0 * jnp.abs(mean) / limit if self.of.binary else jnp.ones_like(left)
         return Model(
             theta=theta,
             gram=gram,

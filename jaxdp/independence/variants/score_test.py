@@ -100,9 +100,9 @@ class ScoreTest(PrivateTest):
 
     null_model: public function z (n, d) -> mean of y, (n,), in units of `bound`; None: fitted privately.
     knots: of each column of z; default by public numbers, the most whose noise is small; 2: straight lines.
-    winsorize: B in residual sds, for a phenotype that is not binary. residual_limit: B itself, public; default with a
-        public null model 2. bound: half range of y and z. binary: whether y has two levels, -1 and 1; read from the
-        domain where there is one.
+    winsorize: B in residual sds, for a phenotype that is not binary. residual_limit: B itself, public, in its place;
+        default with a public null model 2. bound: half range of y and z. binary: whether y has two levels, -1 and 1;
+        read from the domain where there is one.
     ahead, parts, model, offset, lines, indices, num_variants, basis, bins: set by the stages.
     """
 
@@ -372,7 +372,7 @@ class ScoreTest(PrivateTest):
     def _limits(self):
         """B, and where fitted means are clipped."""
         if self.null_model is None:
-            return self.model.limit if self.residual_limit is None else self.residual_limit, self.model.fit_limit
+            return self.model.limit, self.model.fit_limit
         return 2.0 if self.residual_limit is None else check.positive_or_nan(self.residual_limit), 1.0
 
     # The scores

@@ -95,6 +95,27 @@ def test_level_where_variants_and_phenotype_follow_a_covariate(draw):
     assert count <= binom.ppf(1 - 1e-5, replicates, LEVEL)
 
 
+def test_a_public_limit_of_residuals_counts_as_the_same_limit_by_sds():
+    """The null law once took the limit of the model in force of the one that was given: .105 of true nulls at .05."""
+    rng, n = np.random.default_rng(0), 5000
+    z = rng.uniform(-1, 1, (n, 3))
+    y = np.clip(0.5 + 0.1 * z[:, 0] + 0.05 * rng.normal(size=n), -1, 1)
+    data = Data(rng.binomial(2, 0.1, n) - 1.0, y, z)
+
+    def settled(**fields):
+        test, _ = core._execute(
+            ScoreTest(epsilon=4.0, knots=2, **fields), core.source_from_key(jax.random.key(3)), data
+        )
+        return test
+
+    limit = float(settled().model.limit)
+    given, by_sds = settled(residual_limit=0.5 * limit), settled(winsorize=1.0)
+    assert float(given._limits()[0]) == pytest.approx(0.5 * limit)
+    for name in ("product_variance", "mean"):
+        found = [np.asarray(getattr(test.lines, name)) for test in (given, by_sds)]
+        np.testing.assert_allclose(*found, rtol=1e-4)
+
+
 @pytest.mark.full
 @pytest.mark.optimised
 def test_without_the_covariate_the_level_is_lost():

@@ -302,9 +302,11 @@ def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain, rules:
             + (f"name {' or '.join(fitting)} by method." if fitting else "no test of these columns has one.")
         )
     if not entry.spec.one_effect(domain):
+        y = "" if entry.spec.of_times else " and one column Y, numbers, ordered or"
         raise ValueError(
-            f"a margin is about one effect, and {entry.name} has none for these columns: give one column X and one "
-            "column Y, numbers, ordered or of two levels."
+            f"a margin is about one effect, and {entry.name} has none or several for these columns: give one column X"
+            f"{y} of two levels; of a column of more levels, declare the two that you compare and leave the other "
+            'records out (missing = "drop").'
         )
     furthest = entry.spec.furthest(*rules)
     if margin >= furthest:

@@ -1,7 +1,7 @@
 """Effect sizes and their 95 % intervals, from what a test releases anyway: post-processing, no further cost.
 
 Theory: docs/theory/effect_sizes.md. An interval inverts the test that gave the p-value, with the same null variance and
-the same noise, so that it leaves out 0 exactly where p < 0.05. Where the second number of a ratio is noisy too, its
+the same noise, so that it leaves out 0 exactly where p <= 0.05. Where the second number of a ratio is noisy too, its
 noise is integrated over its law. An effect is what the released numbers estimate, on the test's own scale: no interval
 rests on a guess of the residuals' scale.
 """
@@ -17,10 +17,12 @@ from jaxdp import null_laws
 from jaxdp.core import Norm
 
 MISS = 0.05  # one minus the coverage
+OPEN = 1e-6  # relative: a p-value so little above `miss` is one of it
 MISSED = 0.2  # one minus the power of a detectable effect
 NODES = 48  # equally likely values of a noise
 HALVINGS = 32
 EVERYTHING = 0.98  # of what is possible: an interval this wide says nothing, and is not given
+FURTHEST_LOGARITHM = 700.0  # of a ratio that is written out
 MIN_REST = 1e-4  # of a null variance is left at effects next to the limits
 UNCROWDED, MAX_CROWDED = 0.25, 20.0  # (sd/distance from a bound)^2 of columns that do not crowd there; the most taken
 ASSUMED_SPREADS = "; its interval assumes that the spread of neither column follows the other"  # at effect 0 (#pivot)
@@ -37,13 +39,21 @@ def noise_quantiles(mechanism, sensitivity):
     return -jnp.sqrt(0.5) * sd * jnp.sign(away) * jnp.log1p(-2.0 * jnp.abs(away))
 
 
+def keeps_none(p_value, miss=MISS):
+    """Whether an interval of this p-value holds the effect of independence: a p-value of `miss` itself is a finding.
+
+    P-values that are ranks have that value once in a while, and may be a rounding above it.
+    """
+    return p_value > miss * (1.0 + OPEN)
+
+
 def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
     """The effects that a two-sided test does not reject at level `miss`, (low, high); NaN where that is all or none.
 
     p_value: effect -> p-value, largest at the estimate. null_p_value: that of effect 0, as the test gives it: 0 lies in
-    the interval exactly where this is at least `miss`. estimate: within the limits. limits: (low, high) about 0.
+    the interval exactly where this is above `miss`. estimate: within the limits. limits: (low, high) about 0.
     """
-    kept = jnp.asarray(null_p_value >= miss)[None]
+    kept = jnp.asarray(keeps_none(null_p_value, miss))[None]
     low, high, estimate = jnp.broadcast_arrays(*limits, estimate)
     limits, beyond = jnp.stack([low, high]), jnp.stack([estimate > 0.0, estimate < 0.0])  # 0 is between it and a limit
 
@@ -72,7 +82,7 @@ def size_interval(null_p_value, at_least, at_most, limit, clear, miss=MISS):
     null_p_value: that of size 0, as the test gives it. at_least: size -> P(the statistic is at least what was
     released), rising from there. at_most: the other tail, falling; an upper bound of it may be given. clear: size from
     which either tail is judged at half of `miss`; below, the part of the second grows in proportion from none at 0, so
-    that 0 lies in the interval exactly where the p-value is at least `miss` (docs/theory/kruskal_wallis.md#several).
+    that 0 lies in the interval exactly where the p-value is above `miss` (docs/theory/kruskal_wallis.md#several).
     NaN where that is all.
     """
 
@@ -90,7 +100,7 @@ def size_interval(null_p_value, at_least, at_most, limit, clear, miss=MISS):
 
         return jax.lax.fori_loop(0, HALVINGS, halve, (0.0 * limit, 1.0 * limit))[1]
 
-    low = jnp.where(null_p_value >= miss, 0.0, halved(lambda size: at_least(size) >= miss - part(size)))
+    low = jnp.where(keeps_none(null_p_value, miss), 0.0, halved(lambda size: at_least(size) >= miss - part(size)))
     high = halved(lambda size: at_most(size) < part(size))
     nothing = high - low >= EVERYTHING * limit
     return jnp.where(nothing, jnp.nan, low), jnp.where(nothing, jnp.nan, jnp.maximum(high, low))
@@ -139,7 +149,7 @@ def with_interval(estimate, interval):
 def agreeing(interval, p_value, miss=MISS):
     """The interval of a test that does not come from its p-value, NaN where one leaves out 0 and the other does not."""
     low, high = interval
-    agrees = ((low > 0.0) | (high < 0.0)) == (p_value < miss)
+    agrees = ((low > 0.0) | (high < 0.0)) != keeps_none(p_value, miss)
     return jnp.where(agrees, low, jnp.nan), jnp.where(agrees, high, jnp.nan)
 
 
@@ -250,8 +260,13 @@ def describe_ratio(name: str, interval) -> str:
     """The interval of a logarithm as one of the ratio itself; empty where there is no interval."""
     if interval is None:
         return ""
-    low, high = (_beside_one(math.exp(float(end))) for end in interval)
+    low, high = (_ratio_of(float(end)) for end in interval)
     return f" ({name} {low} to {high})"
+
+
+def _ratio_of(logarithm: float) -> str:
+    """Beyond what a float holds, per a unit far larger than what the column spans, the power of e."""
+    return _beside_one(math.exp(logarithm)) if abs(logarithm) < FURTHEST_LOGARITHM else f"e^{logarithm:.3g}"
 
 
 def _beside_one(ratio: float) -> str:

@@ -281,7 +281,7 @@ def required_n(
 ) -> int:
     """Smallest number of records at which the test finds the effect with the wanted power; arguments as in `power`.
 
-    Errors: ValueError where more than 10^9 records (50 000 by simulation) would be needed.
+    Errors: ValueError where more than 2^27 records (50 000 by simulation) would be needed.
     """
     return PlannedTest.of(method, setting, **how).solved("n", {"epsilon": epsilon, "effect": effect, "power": power})
 
@@ -372,9 +372,9 @@ def _smallest_simulated(function, wanted: float, lowest: float, highest: float, 
 
     low, at_low, high = lowest, None, max(lowest, FIRST_TRY)
     while (at_high := function(high)) < wanted:
-        low, at_low, high = high, at_high, 2.0 * high
-        if high > highest:
+        if high >= highest:
             return None
+        low, at_low, high = high, at_high, min(2.0 * high, highest)
     at_low = function(low) if at_low is None else at_low
     if at_low >= wanted:
         return low

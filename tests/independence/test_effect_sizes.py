@@ -443,3 +443,19 @@ def test_petos_odds_ratio_is_called_so_and_its_interval_is_of_its_limit():
     assert "Peto's odds ratio" in told
     assert "logistic-regression estimates the odds ratio itself" in told
     assert covered >= 9
+
+
+def test_an_interval_leaves_out_none_where_a_rank_is_the_level():
+    """The verdict finds there: p <= level."""
+    for rank, found in ((49 / 1000, True), (50 / 1000, True), (np.float32(0.05), True), (51 / 1000, False)):
+        assert bool(np.isfinite(effect_sizes.agreeing((0.1, 0.3), rank)[0])) is found
+        assert bool(np.isfinite(effect_sizes.agreeing((-0.1, 0.3), rank)[0])) is not found
+
+
+@pytest.mark.parametrize("ends", [(-1000.0, 1000.0), (800.0, 1e6), (-np.inf, 3.0)])
+def test_a_ratio_beyond_what_a_float_holds_is_told(ends):
+    """Per unit of a column in small units; it once raised after the charge."""
+    told = effect_sizes.describe_ratio("odds ratio", ends)
+    assert "inf)" not in told
+    assert " 0 to" not in told
+    assert "e^" in told

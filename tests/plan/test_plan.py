@@ -12,7 +12,7 @@ from jaxdp import plan
 from jaxdp.accounting.renyi import zcdp_epsilon, zcdp_rho
 from jaxdp.data.dataset import BINARY, Column
 from jaxdp.data.schema import Schema
-from jaxdp.plan import laws
+from jaxdp.plan import laws, solve
 from jaxdp.plan.methods import plans
 from jaxdp.plan.solve import PlannedTest
 from jaxdp.statistics.tables.association import squared_correlation
@@ -210,3 +210,11 @@ def test_the_correlation_of_a_small_block_is_the_square_of_a_normal_deviate():
         assert np.mean(values <= stats.chi2.ppf(place, 1)) == pytest.approx(place, abs=window)
     plain = 10.0 * np.asarray([np.corrcoef(x, y)[0, 1] ** 2 for x, y in zip(*np.asarray(draws)[:, :4000], strict=True)])
     assert np.mean(plain <= stats.chi2.ppf(0.5, 1)) < 0.45
+
+
+@pytest.mark.parametrize("first", [30_000, 45_000, 50_000])
+def test_a_search_by_simulation_tries_the_largest_number_before_it_gives_up(first):
+    """Doubling from 50 passes 25 600 and would go on at 51 200."""
+    found = solve._smallest_simulated(lambda n, *_: 0.05 if n < first else 0.95, 0.8, 50, 50_000)
+    assert first <= found <= 50_000
+    assert solve._smallest_simulated(lambda n, *_: 0.05, 0.8, 50, 50_000) is None

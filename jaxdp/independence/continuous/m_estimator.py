@@ -63,7 +63,7 @@ def read_by_loss(x, y) -> dict[str, Any]:
         return {"low": float(rule.lower), "high": float(rule.upper)}
     if rule.kind == ORDINAL and all(isinstance(level, int | float) for level in rule.levels):
         steps = np.diff(rule.levels)
-        if steps.size and np.all(steps == steps[0]):
+        if steps.size and steps[0] > 0 and np.all(steps == steps[0]):
             return {"low": float(rule.levels[0]), "high": float(rule.levels[-1])}
     return {"low": 0.0, "high": max(len(rule.levels) - 1.0, 1.0)}
 

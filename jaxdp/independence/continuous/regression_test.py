@@ -188,7 +188,7 @@ class RegressionTest(PrivateTest):
             return self._moments()
         if self.stage == SCALES:
             return self._stage(PrivateSpreads, SCALES_SHARE, MOMENTS, _with_scales, centres=self.centres)
-        refused = self.refusal(shapes.domain) if shapes.domain is not None else ""
+        refused = self._refused(shapes)
         if refused:
             raise ValueError(f"{refused}.")
         if num_records > moments.MAX_RECORDS:
@@ -199,6 +199,15 @@ class RegressionTest(PrivateTest):
         if test._centres_are_known(num_records):
             return test._stage(PrivateCentres, CENTRES_SHARE, SCALES, _with_centres)
         return test._moments()
+
+    def _refused(self, shapes) -> str:
+        """Why these columns have no such regression; of columns without a domain only their numbers are known."""
+        if shapes.domain is not None:
+            return self.refusal(shapes.domain)
+        x, y, z = (moment_columns.described(shapes, role) for role in ("x", "y", "z"))
+        if len(y) != 1:
+            return f"{self.spec.name} takes one column Y, and there are {len(y)}: ask about one at a time"
+        return refusal(self.spec.name, Domain(x, y, z))
 
     def _centres_are_known(self, num_records: int) -> bool:
         """Whether private centres are more than noise, by public numbers."""

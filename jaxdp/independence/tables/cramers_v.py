@@ -23,7 +23,6 @@ FURTHEST = 4.0  # t, about V: cells that have no records by then stay empty
 STEPS = 20  # halvings of t
 LITTLE = 1.0 / 16.0  # of the noise variance, in Q_V
 MIN_SEEN = 0.5  # E/(E + v) of the cell that noise hides most, in that of the cell it hides least
-OPEN = 1e-6  # a p-value that is a rank finds at miss itself
 
 NAME = "Cramer's V"
 RARE = "rare levels"
@@ -205,7 +204,7 @@ def sized(key, null_p_value, table, total, mechanism, sensitivity, miss=effect_s
         return jnp.stack([above >= 0.5, reached, beneath <= below])
 
     estimate, low, high = crossings(path, conditions, 3)
-    kept, step = null_p_value > miss * (1.0 + OPEN), FURTHEST * 0.5**STEPS
+    kept, step = effect_sizes.keeps_none(null_p_value, miss), FURTHEST * 0.5**STEPS
     if path.signed:
         low = jnp.where(kept, jnp.minimum(low, 0.0), jnp.maximum(low, step))
         high = jnp.maximum(high, jnp.where(kept, 0.0, step))

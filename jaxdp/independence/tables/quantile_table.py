@@ -207,6 +207,11 @@ class QuantileTable(NoisyCounts):
             return self.in_stages()
         if shapes.z is not None:
             raise ValueError("QuantileTable has no conditional form: z must be None.")
+        if self.levels is not None:
+            raise ValueError(
+                "QuantileTable makes its bins itself: leave levels out and give num_bins=K for K quantile groups of a "
+                "continuous column; the levels of a coded one are those of the domain."
+            )
         require_one_column("QuantileTable", shapes, "x", "y")
         columns = (Column(), Column()) if shapes.domain is None else (*shapes.domain.x, *shapes.domain.y)
         levels = tuple(0 if column.kind not in DISCRETE else column.levels for column in columns)
@@ -263,7 +268,7 @@ class QuantileTable(NoisyCounts):
             return Interpretation(p_value, q, *self.sized(key, release, p_value))
         ends = found.interval(null_laws.critical_of_smallest_rank(statistics[:, 1:], MISS))
         if self.shape == (2, 2):  # such a dependence has a direction, so the interval must say what the p-value says
-            ends = effect_sizes.agreeing(ends, p_value, MISS * (1.0 + 1e-6))  # a rank of 0.05 is significant
+            ends = effect_sizes.agreeing(ends, p_value)
         effect = jnp.tanh(found.z)
         everything = ends[1] - ends[0] >= 2.0 * effect_sizes.EVERYTHING
         return Interpretation(

@@ -118,8 +118,8 @@ class StratifiedTable(NoisyCounts):
                 (_why_not(domain) if domain is not None else "")
                 or "StratifiedTable needs the public numbers of levels: give levels=(r, c) and strata=(k, ...)."
             )
-        levels = tuple(column.levels for column in (*domain.x, *domain.y))
-        return dataclasses.replace(self, levels=levels, strata=tuple(column.levels for column in domain.z))
+        levels = self.levels or tuple(column.levels for column in (*domain.x, *domain.y))
+        return dataclasses.replace(self, levels=levels, strata=self.strata or tuple(one.levels for one in domain.z))
 
     def validity(self, shapes) -> Validity:
         """Flags records that are too few for the strata at this budget, by public numbers."""

@@ -357,3 +357,15 @@ def test_a_release_inside_a_compiled_program_is_refused():
     test, data = jaxdp.MEstimator(**m_estimator_examples.LOSS, epsilon=4.0), m_estimator_examples.answers
     with pytest.raises(RuntimeError):
         jax.jit(lambda key: jaxdp.run(test, jaxdp.fresh_key(), data(key, 100)).p_value)(jax.random.key(1))
+
+
+def test_falling_levels_are_numbered_in_their_order():
+    """Their numbers once went to the loss as ends of its range, low above high."""
+    rng = np.random.default_rng(0)
+    table = {"g": rng.uniform(-1, 1, 4000), "s": rng.integers(1, 6, 4000)}
+    how = {"x": "g", "y": "s", "bounds": {"g": (-1, 1)}, "levels": {"s": [5, 4, 3, 2, 1]}, "epsilon": 4.0}
+    fields = {"loss": lambda t, y: 0.5 * (t - y) ** 2}
+    answer = jaxdp.test(table, **how, method="m-estimator", fields=fields, key=jax.random.key(0))
+    assert answer.test.low == 0.0
+    assert answer.test.high == 4.0
+    assert "its levels numbered from 0" in answer.content["effect_is"]

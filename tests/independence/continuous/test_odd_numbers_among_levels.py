@@ -41,3 +41,18 @@ def test_one_cell_moves_a_release_by_no_more_than_its_bound(name, column, odd):
     bounds = settled.sensitivity(N)
     for part, sensitivity in bounds.items():
         assert moved[part] <= sensitivity.bound, f"{part} moved by {moved[part]}"
+
+
+@pytest.mark.parametrize("test", [jaxdp.LogisticRegression(epsilon=4.0), jaxdp.PoissonRegression(epsilon=4.0)])
+@pytest.mark.parametrize(
+    ("widths", "told"),
+    [
+        ((2, 1, 1), "one column X .* there are 2"),
+        ((1, 2, 1), "one column Y, and there are 2"),
+        ((1, 1, 14), "up to 10"),
+    ],
+)
+def test_columns_that_nobody_described_are_counted(test, widths, told):
+    x, y, z = (np.zeros((3000, width)) for width in widths)
+    with pytest.raises(ValueError, match=told):
+        core.run(test, jax.random.key(0), jaxdp.Data(x, y, z))

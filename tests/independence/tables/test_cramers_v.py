@@ -8,6 +8,8 @@ from scipy.stats import contingency
 
 import jaxdp
 from jaxdp import core
+from jaxdp.data.dataset import Column, Domain
+from jaxdp.independence import effect_sizes
 from jaxdp.independence.tables import cramers_v
 from jaxdp.mechanisms import Exact, Laplace
 
@@ -72,7 +74,7 @@ def test_the_interval_leaves_out_zero_exactly_where_the_p_value_is_small(shape):
     for size in (0.0, 0.1):
         p, low, high = ends(shape, size)
         assert np.isfinite(low).all()
-        assert (((low > 0.0) | (high < 0.0)) == (p <= MISS * (1.0 + cramers_v.OPEN))).all()
+        assert (((low > 0.0) | (high < 0.0)) == (p <= MISS * (1.0 + effect_sizes.OPEN))).all()
         verdicts |= set(p <= MISS)
     assert verdicts == {False, True}
 
@@ -189,7 +191,7 @@ def test_the_interval_of_strata_leaves_out_zero_exactly_where_the_p_value_is_sma
             told = interpret(keys[2], release)
             low, high = told.interval
             assert np.isfinite(low)
-            assert ((low > 0.0) | (high < 0.0)) == (told.p_value <= MISS * (1.0 + cramers_v.OPEN))
+            assert ((low > 0.0) | (high < 0.0)) == (told.p_value <= MISS * (1.0 + effect_sizes.OPEN))
             verdicts.add(bool(told.p_value <= MISS))
     assert verdicts == {False, True}
 
@@ -211,3 +213,15 @@ def test_strata_too_small_for_the_noise_have_no_size_and_the_answer_says_so():
     )
     assert found.effect is None
     assert "the strata have too few records" in str(found)
+
+
+def test_levels_that_are_given_are_obeyed_or_refused():
+    """One table released four bins in place of five levels, the other those of the domain in place of those given."""
+    x, y, z = (np.random.default_rng(k).integers(0, 2, 500) for k in range(3))
+    domain = Domain((Column("categorical", 3),), (Column("categorical", 2),), (Column("categorical", 2),))
+    found = jaxdp.run(
+        jaxdp.StratifiedTable(epsilon=1.0, levels=(2, 2)), jax.random.key(0), jaxdp.Data(x, y, z, domain)
+    )
+    assert found.release.value.shape == (2, 2, 2)
+    with pytest.raises(ValueError, match="QuantileTable makes its bins itself"):
+        jaxdp.run(jaxdp.QuantileTable(epsilon=1.0, levels=(5, 5)), jax.random.key(0), jaxdp.Data(1.0 * x, 1.0 * y))

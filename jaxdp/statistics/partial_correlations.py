@@ -57,20 +57,14 @@ def _split(theta, num_columns: int):
     return theta[:size][rows != columns], theta[:size][rows == columns], theta[size:]
 
 
-def raw_estimates(theta, linear):
-    """Correlations of pairs (K,) and log sds (p,) from mean products and means (D,), and their Jacobian (K + p, D).
-
-    linear: (p,) bool, columns that no clip touches.
-    """
-    return _raw_estimates(theta, _law(theta, linear))
-
-
-def _law(theta, linear) -> clipped_normal.ClipLaw:
+def law_of(theta, linear) -> clipped_normal.ClipLaw:
+    """The clipped normals that have these squares and means (D,). linear: (p,) bool, columns that no clip touches."""
     _, squares, means = _split(theta, len(linear))
     return clipped_normal.law(means, squares, jnp.asarray(linear))
 
 
-def _raw_estimates(theta, found: clipped_normal.ClipLaw):
+def raw_estimates(theta, found: clipped_normal.ClipLaw):
+    """Correlations of pairs (K,) and log sds (p,) from mean products and means (D,), and their Jacobian (K + p, D)."""
     p = len(found.mean)
     products, _, _ = _split(theta, p)
     i, j = _pairs(p)
@@ -101,8 +95,8 @@ def estimates(theta, linear, num_records: int, noise, noise_variance) -> Correla
     """Everything that queries need. noise: scale of the noise of each number of theta; its variance at scale 1."""
     p = len(linear)
     theta = jax.lax.stop_gradient(theta)
-    law = _law(theta, linear)
-    pairs, log_sd, jacobian = _raw_estimates(theta, law)
+    law = law_of(theta, linear)
+    pairs, log_sd, jacobian = raw_estimates(theta, law)
     noise_sd = jnp.sqrt(noise_variance * ((jacobian**2) @ (noise**2)))[: len(pairs)]
     matrix = _positive(_symmetric(pairs, p), jax.lax.stop_gradient(jnp.sqrt(jnp.mean(noise_sd**2))))
     sampling = _sampling_covariance(law, matrix, linear) / num_records

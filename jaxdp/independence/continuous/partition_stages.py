@@ -33,7 +33,6 @@ class AxisSelection(PrivateQuery):
     """
 
     reference: Any = None
-    axes: Any = None
     limit_x: Any = 1.0
     limit_y: Any = 1.0
 

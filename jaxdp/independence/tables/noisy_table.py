@@ -52,7 +52,6 @@ class NoisyCounts(PrivateTest):
     by_person: bool | None = jax.tree.static(default=None)
     averaged: bool = jax.tree.static(default=False)  # filled in for the stage that releases the mean table
 
-    norm_of_default: ClassVar[Norm] = Norm.L1
     default_mechanism = Laplace
 
     def __post_init__(self):

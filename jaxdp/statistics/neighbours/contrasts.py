@@ -20,19 +20,14 @@ WEIGHT_OF_SQUARES = 0.5  # of Q beside T: the largest that leaves their joint L1
 
 
 def contrast_sums(x, y, z, scores, kept, widths, symmetric: bool):
-    """T and Q/2 for all pairs of columns, (p, q, 2); arguments as of `contrast_sum`."""
+    """T and Q/2 for all pairs of columns, (p, q, 2).
+
+    x (n, p), y (n, q), z (n, d), scores (n,): finite, in the order of the keys; scores: of the records' priorities.
+    kept: weight of each window (n - m + 1,) in [0, 1]. widths: c of x and y.
+    """
     sides, kept = _contrasted(x, y, z, scores, kept, widths, symmetric)
     squares = products(squared(sides[0]) * kept, squared(sides[1]))
     return jnp.stack([products(sides[0] * kept, sides[1]), WEIGHT_OF_SQUARES * squares], axis=-1)
-
-
-def contrast_sum(x, y, z, scores, kept, widths, symmetric: bool):
-    """T for all pairs of columns, (p, q). x (n, p), y (n, q), z (n, d), scores (n,): finite, in the order of the keys.
-
-    scores: of the records' priorities. kept: weight of each window (n - m + 1,) in [0, 1]. widths: c of x and y.
-    """
-    sides, kept = _contrasted(x, y, z, scores, kept, widths, symmetric)
-    return products(sides[0] * kept, sides[1])
 
 
 def _contrasted(x, y, z, scores, kept, widths, symmetric: bool):

@@ -97,11 +97,6 @@ def gamma_error(gamma, exposed, groups: Groups, threshold, critical_value, scale
     return _laplace_cdf(critical_value - jnp.sqrt(1.0 + spread * gamma / threshold), scale)
 
 
-def chi_squared_gamma_error(gamma, scale):
-    """P(accept | chi^2 > t + gamma) <= exp(-gamma/scale)/2 of "reject if chi^2 + Laplace(scale) > t" (Theorem 3)."""
-    return _laplace_cdf(-jnp.asarray(gamma, float), scale)
-
-
 def _laplace_cdf(x, scale):
     beyond = 0.5 * jnp.exp(-jnp.abs(x) / scale)
     return jnp.where(jnp.asarray(x) < 0, beyond, 1.0 - beyond)

@@ -102,6 +102,10 @@ def blocks_of_ranks(x, y, z, priority):
     return jnp.sum(psi[0] * psi[1]) / 2 / 4
 
 
+def without_squares(*arguments):
+    return contrasts.contrast_sums(*arguments)[..., 0]
+
+
 def contrast(
     x,
     y,
@@ -111,7 +115,7 @@ def contrast(
     symmetric=False,
     which=lambda wide, x, y: jnp.ones(wide.shape),
     codes=None,
-    sums=contrasts.contrast_sum,
+    sums=without_squares,
     width=0.01,
 ):
     """T of records sorted by their Hilbert keys (d = 1: by z); per_place is the flawed start.

@@ -60,7 +60,7 @@ def test_contrasts_agree_with_singular_values(depth):
     kept = np.ones(60 - depth - 1)
     with jax.enable_x64(True):
         arrays = [jnp.asarray(a) for a in (x[:, None], y[:, None], z, rng.normal(size=60), kept)]
-        found = contrasts.contrast_sum(*arrays, (0.5, 0.5), False)[0, 0]
+        found = contrasts.contrast_sums(*arrays, (0.5, 0.5), False)[0, 0, 0]
     assert float(found) == pytest.approx(slow_contrast(x, y, z, 0.5), abs=2.0**-9)
 
 
@@ -89,7 +89,7 @@ def test_a_plane_changes_nothing(depth, symmetric):
     with jax.enable_x64(True):
         arguments = (jnp.asarray(y), jnp.asarray(z), jnp.asarray(rng.normal(size=count)), jnp.ones(count - size + 1))
         found, moved = (
-            contrasts.contrast_sum(jnp.asarray(v), *arguments, (0.5, 0.5), symmetric)
+            contrasts.contrast_sums(jnp.asarray(v), *arguments, (0.5, 0.5), symmetric)[..., 0]
             for v in (x, x + (z @ slopes + 5.0)[:, None])
         )
     np.testing.assert_allclose(found, moved, atol=2.0**-9)

@@ -269,7 +269,6 @@ def test_gamma_error_bounds_the_measured_error():
         paper = unit_circle.gamma_error(gamma, 30.0, groups, threshold, 1.0, scale)
         spread = 4 * gamma * 30 * 110 / (threshold * 140**2)
         assert float(paper) == pytest.approx(0.5 * np.exp((1 - np.sqrt(1 + spread)) / scale))
-    assert float(unit_circle.chi_squared_gamma_error(3.0, 2.0)) == pytest.approx(0.5 * np.exp(-1.5))
 
 
 def test_distance_score_equals_brute_force_and_is_lipschitz():

@@ -452,6 +452,16 @@ def test_an_interval_leaves_out_none_where_a_rank_is_the_level():
         assert bool(np.isfinite(effect_sizes.agreeing((-0.1, 0.3), rank)[0])) is not found
 
 
+@pytest.mark.parametrize(("rank", "found"), [(0.049, True), (0.05, True), (0.051, False)])
+def test_a_size_that_is_found_lies_above_none_beside_one_half(rank, found):
+    """`kruskal-wallis` adds 1/2 to it; 50 of 1000 ranks hold the condition of the lower end from 0 on."""
+    low, high = effect_sizes.size_interval(
+        rank, lambda size: jnp.where(size > 0.02, 0.2, rank), lambda size: 0.9 - 2.0 * size, 0.5, 0.1
+    )
+    assert (0.5 + np.float32(low) > np.float32(0.5)) == found
+    assert low < high
+
+
 @pytest.mark.parametrize("ends", [(-1000.0, 1000.0), (800.0, 1e6), (-np.inf, 3.0)])
 def test_a_ratio_beyond_what_a_float_holds_is_told(ends):
     """Per unit of a column in small units; it once raised after the charge."""

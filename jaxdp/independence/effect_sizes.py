@@ -22,7 +22,7 @@ MISSED = 0.2  # one minus the power of a detectable effect
 NODES = 48  # equally likely values of a noise
 HALVINGS = 32
 EVERYTHING = 0.98  # of what is possible: an interval this wide says nothing, and is not given
-FURTHEST_LOGARITHM = 700.0  # of a ratio that is written out
+NEAREST_LOGARITHM, FURTHEST_LOGARITHM = 1e-5, 700.0  # of a ratio that is written out
 LEAST_SIZE = 2.0**-20  # of its limit: that of a finding; it must be seen beside 1/2 in float32
 MIN_REST = 1e-4  # of a null variance is left at effects next to the limits
 UNCROWDED, MAX_CROWDED = 0.25, 20.0  # (sd/distance from a bound)^2 of columns that do not crowd there; the most taken
@@ -267,7 +267,12 @@ def describe_ratio(name: str, interval) -> str:
 
 
 def _ratio_of(logarithm: float) -> str:
-    """Beyond what a float holds, per a unit far larger than what the column spans, the power of e."""
+    """Beyond what a float holds, per a unit far larger than what the column spans, the power of e.
+
+    Per a unit far smaller, how far it lies from 1.
+    """
+    if 0.0 < abs(logarithm) < NEAREST_LOGARITHM:
+        return f"1 {'+' if logarithm > 0.0 else '-'} {abs(math.expm1(logarithm)):.3g}"
     return _beside_one(math.exp(logarithm)) if abs(logarithm) < FURTHEST_LOGARITHM else f"e^{logarithm:.3g}"
 
 

@@ -412,6 +412,8 @@ def test_intervals_of_log_odds_and_answers_without_an_interval_assume_no_spreads
     [
         ((-0.7, 0.0), " (odds ratio 0.497 to 1)"),
         ((0.0003, 0.378436), " (odds ratio 1.0003 to 1.46)"),  # the p-value beside it is below the level
+        ((9.3e-300, 1.08e-299), " (odds ratio 1 + 9.3e-300 to 1 + 1.08e-299)"),  # per unit of a column in huge units
+        ((-2e-6, 0.0), " (odds ratio 1 - 2e-06 to 1)"),
         (None, ""),
     ],
 )

@@ -53,7 +53,9 @@ def describe_effect(test, x, y, interval) -> str:
 class LogisticRegression(RegressionTest):
     """Private logistic regression of y on x and z: the slope of x in the log odds, with its interval.
 
-    x: one column, numbers or two levels. y: two levels, the second is the yes. z: up to ten columns, numbers or codes.
+    x: one column, numbers or two levels. y: two levels, the second is the yes; of a y that no domain describes, every
+    number above 0 is (values are private, so that other codes cannot be refused). z: up to ten columns, numbers or
+    codes.
     6 and 4 % of the budget release centres and scales of continuous columns, where public numbers say that these are
     more than noise (else nothing: the public bounds serve, and the scores get it); 35 % second moments of the columns
     clipped there, which whiten them and give a start g0; the rest, in one to three rounds by public numbers, the sums

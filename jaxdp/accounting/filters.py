@@ -9,6 +9,7 @@ the exact optimum for equal rounds may not (`privacy_filter` says why).
 from __future__ import annotations
 
 import math
+import os
 import threading
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -28,7 +29,7 @@ _TINY = Decimal("1e-50")
 
 
 class _Accountant(Uncopied):
-    """Adds up what was spent, one release at a time, safely over threads.
+    """Adds up what was spent, one release at a time, safely over threads; only in the process that made it.
 
     A subclass counts every release by a few exact numbers (`_measure`) and accepts totals (`_within`).
     """
@@ -38,6 +39,7 @@ class _Accountant(Uncopied):
         self._spent = _NOTHING
         self._used: tuple[Fraction, ...] = ()
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     @property
     def spent(self) -> Cost:
@@ -82,6 +84,11 @@ class _Accountant(Uncopied):
         return used
 
     def _read(self, cost: Cost) -> list[Part]:
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "this budget is kept in the memory of another process, and would be spent a second time here: run with "
+                "threads, or open a jaxdp.Ledger by its path in each process."
+            )
         parts, relation = parts_of(cost)
         if relation is not self._relation:
             raise ValueError(f"this budget holds under {self._relation.value}, the cost under {relation.value}.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +121,8 @@ def _ask_in(folder: Path, args: argparse.Namespace, table: Any, query: Any, key:
                 told = f"what was answered is kept: the same command with --out {folder} goes on."
                 print(f"jaxdp: {told}", file=sys.stderr)
             raise
-        content = write(found, folder, options.for_the_page(args, ledger), on_stage, getattr(args, "schema", ""))
+        with _given_all_the_same(found, folder, args):
+            content = write(found, folder, options.for_the_page(args, ledger), on_stage, getattr(args, "schema", ""))
     for name in query.unfinished:
         (folder / name).unlink(missing_ok=True)  # the results are on disk: the next run is a new one
     from jaxdp.report import sections
@@ -136,6 +139,43 @@ def _ask_in(folder: Path, args: argparse.Namespace, table: Any, query: Any, key:
             f"the answer is kept in {folder}, but standard output cannot be written: {error.strerror}."
         ) from None
     return 0
+
+
+@contextlib.contextmanager
+def _given_all_the_same(found: Any, folder: Path, args: argparse.Namespace) -> Iterator[None]:
+    """An answer that is there, and perhaps paid for, is shown where its files fail; the error says where it is."""
+    result = folder / "result.json"
+    before = _identity(result)
+    try:
+        yield
+    except BaseException as error:
+        where = f"in {result}"
+        if _identity(result) in (before, None):
+            where = "printed above, and not in a file"
+            try:
+                options.tell(args, found.to_dict(), str(found))
+                sys.stdout.flush()
+            except OSError:
+                where = "lost, since standard output cannot be written either"
+        told: BaseException = error
+        if isinstance(error, OSError):
+            told = options.UserError(f"{folder} cannot be written to: {error.strerror or type(error).__name__}")
+        if args.seed is None:
+            from jaxdp import charge
+
+            told.add_note(f"{charge.STANDS}; the answer is {where}.")
+        if told is error:
+            raise
+        raise told from error
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Of a file as it is now; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def write(found: Any, folder: Path, facts: dict, on_stage: Any, schema: str = "") -> dict:

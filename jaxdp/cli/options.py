@@ -197,7 +197,9 @@ def open_ledger(path: str | None, seed: int | None, epsilon: float):
     if seed is not None:
         raise UserError("--ledger cannot be charged by a simulation: leave out --seed or --ledger.")
     if not Path(path).is_file():
-        raise UserError(f"ledger {path} does not exist: create it with `jaxdp ledger create {path} --epsilon E`.")
+        raise UserError(
+            f"ledger {path} does not exist: create it with `jaxdp ledger create {shlex.quote(path)} --epsilon E`."
+        )
     from jaxdp.accounting.ledger import Ledger
     from jaxdp.core import Cost, Relation
 

@@ -11,6 +11,7 @@ import hashlib
 import io
 import os
 import pickle
+import shlex
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +44,7 @@ class KeptSums:
         if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.getuid() or self.folder.is_symlink():
             raise ValueError(
                 f"{folder} may be entered by others: the sums in it have no noise, so give a folder of your own "
-                f"(chmod 700 {folder})."
+                f"(chmod 700 {shlex.quote(str(folder))})."
             )
         if any(path.suffix != _ENDS for path in self.folder.iterdir()):
             raise ValueError(f"{folder} holds other files: give an empty folder, or none yet.")

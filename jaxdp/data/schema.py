@@ -310,9 +310,8 @@ class Schema:
                 return list(self.outcomes[name])
             if name in self.outcomes:
                 time, event = self.outcomes[name]
-                raise ValueError(
-                    f"column {name!r} stands for the times {time!r} and the events {event!r}: name it as y, by itself."
-                )
+                way_out = "name it as y, by itself" if role in ("x", "y", "given") else "leave it out here"
+                raise ValueError(f"column {name!r} stands for the times {time!r} and the events {event!r}: {way_out}.")
             if name not in self.rules:
                 self._refuse(found, place, self.outcomes if role == "y" else ())
         if role == "given":

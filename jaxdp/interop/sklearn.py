@@ -75,9 +75,16 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
         check.in_range(0.0, 1.0, level=self.level)
         check.positive(epsilon=self.epsilon)
         check.one_of(ADJUST, adjust=self.adjust)
-        features, target = validate_data(
-            self, X, y, dtype="numeric", y_numeric=self._is_numeric(), ensure_min_samples=MIN_SAMPLES
-        )
+        wanted = {"dtype": "numeric", "y_numeric": self._is_numeric(), "ensure_min_samples": MIN_SAMPLES}
+        try:
+            features, target = validate_data(self, X, y, **wanted)
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            # NumPy's own words quote the cell
+            raise ValueError(
+                "X or y has cells that are no numbers: convert them, or leave those columns out."
+            ) from None
         names = [f"feature {i}" for i in range(features.shape[1])]
         columns = {name: self._rule(i) for i, name in enumerate(names)} | {TARGET: self._target_rule()}
         table = dict(zip(names, features.astype(float).T, strict=True)) | {TARGET: np.asarray(target)}

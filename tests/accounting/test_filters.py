@@ -330,3 +330,17 @@ def test_zcdp_filter_agrees_with_opendp(opendp, seed):
     ours = admitted(Concentrated(rho=1.01), [Cost(epsilon=math.inf, rho=float(value)) for value in rhos])
     assert theirs == ours[: len(theirs)]
     assert not theirs[-1]
+
+
+@pytest.mark.parametrize("make", [lambda: Pure(epsilon=1.0), lambda: Concentrated(rho=1.0), Odometer])
+def test_a_budget_in_memory_is_not_spent_again_in_a_forked_process(make, monkeypatch):
+    """Each child of multiprocessing.Pool had the whole budget once more, and the parent counted nothing."""
+    budget, cost = make(), Cost(epsilon=0.25, delta=0.0, rho=0.03125, relation=Relation.REPLACE_ONE)
+    budget.spend(cost)
+    with monkeypatch.context() as child:
+        child.setattr("jaxdp.accounting.filters.os.getpid", lambda: -1)
+        for act in (budget.admits, budget.require, budget.spend, lambda cost: budget.charge("test", cost)):
+            with pytest.raises(RuntimeError, match="memory of another process, and would be spent a second time here"):
+                act(cost)
+    assert float(budget.spent.epsilon) == 0.25
+    assert budget.admits(cost)

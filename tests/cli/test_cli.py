@@ -388,3 +388,23 @@ def test_a_ledger_of_rho_alone_pays_and_the_answer_is_there(files, tmp_path, com
     assert ledger.spent.rho > 0.0
     assert result_of(tmp_path / "out")["mode"] == "release"
     assert "rho" in (tmp_path / "out/report.html").read_text()
+
+
+@pytest.mark.parametrize(("place", "where"), [("put", "printed above"), ("put_picture", "result.json")])
+@pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
+def test_an_answer_whose_files_cannot_be_written_is_not_lost(files, tmp_path, capsys, monkeypatch, place, where, kind):
+    """On a full disk it was charged, and neither a file nor the screen had it."""
+
+    def full(*arguments, **options):
+        raise kind(28, "No space left on device")
+
+    jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    monkeypatch.setattr(f"jaxdp.report.written.{place}", full)
+    command = arguments(files, tmp_path / "out", "--epsilon", "1", "--ledger", str(tmp_path / "l.db"))
+    assert main(command) != 0
+    printed = capsys.readouterr()
+    assert "The charge stands; the answer is" in printed.err
+    assert where in printed.err
+    assert ("No space left on device" in printed.err) is (kind is OSError)
+    assert ("p-value" in printed.out) is (place == "put")
+    assert (tmp_path / "out/result.json").exists() is (place == "put_picture")

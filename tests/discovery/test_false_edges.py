@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+import jaxdp
 from jaxdp import discovery
 from jaxdp.core import Relation
 from jaxdp.data.records import as_records
@@ -14,6 +15,7 @@ from jaxdp.discovery.engine.false_edges import Sampling, adjusted, p_values, wit
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.engine.skeleton import Skeleton
 from jaxdp.discovery.graph import Decision
+from jaxdp.discovery.spec import Setting, best
 from jaxdp.statistics.tables.excess import Excess
 
 PURE = Budget.of(1.0, 0.0, Relation.REPLACE_ONE)
@@ -96,3 +98,24 @@ def test_a_table_of_independent_columns_has_hardly_an_edge(search, columns, n, l
     ]
     assert sum(graph.any() for graph in found) <= 3  # of twelve; chance of more below 1 in 400 at 5 %
     assert false_edges.SHARE == 0.05
+
+
+@pytest.mark.parametrize(("columns", "levels", "n", "epsilon"), [(6, 10, 500, 1.0), (3, 5, 500, 0.3)])
+def test_the_search_that_is_chosen_draws_few_edges_of_independent_columns_of_many_levels(columns, levels, n, epsilon):
+    """A search without a level was chosen here: two of three graphs had an edge."""
+    schema = {"columns": {f"c{j}": {"kind": "ordinal", "levels": list(range(levels))} for j in range(columns)}}
+    drawn = 0
+    for seed in range(20):
+        values = np.random.default_rng(seed).integers(0, levels, (columns, n))
+        table = dict(zip(schema["columns"], values, strict=True))
+        graph = jaxdp.discover(table, schema=schema, epsilon=epsilon, key=jax.random.key(seed))
+        drawn += bool(graph.edges)
+    assert drawn <= 4
+
+
+@pytest.mark.parametrize("levels", [2, 5, 10, 20])
+@pytest.mark.parametrize("columns", [3, 6, 30])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_every_automatic_choice_of_coded_columns_takes_knowledge(levels, columns, epsilon):
+    setting = Setting((levels,) * columns, 500, epsilon)
+    assert best(setting).takes("knowledge")

@@ -278,8 +278,9 @@ def test_answers_are_of_one_schema(monkeypatch, tmp_path):
     assert ask(4.0).complete
 
 
-def test_a_search_that_keeps_no_answers_is_charged_where_a_place_for_them_was_offered(tmp_path):
-    """`jaxdp discover` offers one always; the automatic choice may be svt_pc, whose noise stays secret."""
+def test_a_search_that_keeps_no_answers_is_charged_where_a_place_for_them_was_offered(tmp_path, monkeypatch):
+    """`jaxdp discover` offers one always; the automatic choice may be a search whose noise stays secret."""
+    monkeypatch.setattr("jaxdp.discovery.choose.best", lambda setting: discovery.spec.find("svt_pc"))
     values = np.random.default_rng(0).integers(0, 5, (300, 4))
     table = {f"c{j}": values[:, j] for j in range(4)}
     schema = {"columns": {name: {"kind": "ordinal", "levels": list(range(5))} for name in table}}
@@ -294,3 +295,18 @@ def test_a_search_that_keeps_no_answers_is_charged_where_a_place_for_them_was_of
 def test_a_failure_of_such_a_search_is_not_said_to_be_free_the_next_time(tmp_path):
     kept = Checkpoint(ledger=jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0))
     assert kept.after_failure == "asking again is charged again"
+
+
+def test_a_call_that_forgets_the_ledger_or_cannot_pay_leaves_the_file_that_names_the_charge(monkeypatch, tmp_path):
+    """It was deleted, and the right call was charged again."""
+    ledger, path = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0), tmp_path / PLACE
+    interrupted(monkeypatch, path, 3, ledger=ledger)
+    named = path.read_text()
+    small = jaxdp.Ledger.create(tmp_path / "small.db", epsilon=0.1)
+    with pytest.raises(ValueError, match="holds the answers of another search"):
+        search(jaxdp.fresh_key(), path)
+    with pytest.raises(Exception, match=r"exhausted|small"):
+        search(jaxdp.fresh_key(), path, ledger=small)
+    assert path.read_text() == named
+    search(jaxdp.fresh_key(), path, ledger=ledger)
+    assert ledger.spent.epsilon == pytest.approx(1.0)

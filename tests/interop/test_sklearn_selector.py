@@ -109,3 +109,14 @@ def test_scikit_learn_takes_it_for_an_estimator():
     failed = {one["check_name"]: str(one["exception"]) for one in done if one["status"] == "failed"}
     assert failed == {}
     assert sum(one["status"] == "passed" for one in done) > 30
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_no_cell_is_quoted_where_it_is_no_number(kind):
+    """NumPy's own words are `could not convert string to float: 'SECRET77'`."""
+    cells = np.array([["0.5", "0.1"]] * 99 + [["SECRET77", "0.1"]], object)
+    features = pytest.importorskip("pandas").DataFrame(cells, columns=["a", "b"]) if kind == "frame" else cells
+    with pytest.raises(ValueError, match="cells that are no numbers") as caught:
+        PrivateSelector(1.0, bounds=(-4, 4), target=[0, 1], random_state=0).fit(features, np.arange(100) % 2)
+    assert "SECRET77" not in str(caught.value)
+    assert caught.value.__suppress_context__

@@ -163,6 +163,7 @@ def keeping(path: str | os.PathLike, ledger=None, known: Any = None) -> Iterator
         raise TypeError("answers are kept beside their charge in a jaxdp.Ledger; this account has no place for them.")
     path = Path(path_of("keep", path))
     path.parent.mkdir(parents=True, exist_ok=True)
+    found = path.exists()
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         try:
@@ -174,7 +175,9 @@ def keeping(path: str | os.PathLike, ledger=None, known: Any = None) -> Iterator
         try:
             yield kept
         finally:
-            if not kept.answers and not kept.paid():  # a mistake before anything was paid leaves nothing behind
+            # a mistake before anything was paid leaves nothing behind; a file that was there may name a charge, of another
+            # ledger than this call's
+            if not (found or kept.answers or kept.paid()):
                 path.unlink(missing_ok=True)
     finally:
         os.close(descriptor)

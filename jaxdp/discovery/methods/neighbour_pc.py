@@ -43,7 +43,9 @@ LOUD = 0.016  # noise of a further draw, in shares of the records, above which `
 FAR = 0.4  # of the weakest line of `moment_pc`, below which this search found more of lines all the same
 MAX_VALUES = 20_000_000  # of a table, from which on the orders of all sets take minutes
 LINE_SUM = 0.96  # T/n per share of records to move: E psi psi = 0.61 r for normal differences, half of it per record
-COPY = 0.26  # released number of two continuous columns per record from which on they are nearly copies: r about 0.97
+# released number of two continuous columns per record from which on they may be copies: r about 0.97 where others are
+# related to them, 0.75 by themselves
+COPY = 0.26
 MODEL = (
     "Finds relations of any smooth shape: lines, bends, changes of spread; not waves within a column's standard "
     "deviation. Conditioning sets hold at most two columns."
@@ -156,7 +158,7 @@ def neighbour_pc(
             and told.value >= COPY * size
             and {records.levels[told.i], records.levels[told.j]} == {0}
         ]
-        cautions = hardly_nearer(setting, _weakest, HARDLY_NEARER), near_copies(records.names, copies)
+        cautions = hardly_nearer(setting, _weakest, HARDLY_NEARER), near_copies(records.names, copies, clear=False)
         notes = (*cautions, MODEL, graph.note)
         return dataclasses.replace(graph, note=" ".join(filter(None, notes)))
 

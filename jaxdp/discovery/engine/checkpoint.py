@@ -175,8 +175,8 @@ def keeping(path: str | os.PathLike, ledger=None, known: Any = None) -> Iterator
         try:
             yield kept
         finally:
-            # a mistake before anything was paid leaves nothing behind; a file that was there may name a charge, of another
-            # ledger than this call's
+            # a mistake before anything was paid leaves nothing behind; a file that was there may name a charge, of a
+            # ledger that this call does not have
             if not (found or kept.answers or kept.paid()):
                 path.unlink(missing_ok=True)
     finally:

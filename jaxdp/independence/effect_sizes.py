@@ -23,7 +23,7 @@ NODES = 48  # equally likely values of a noise
 HALVINGS = 32
 EVERYTHING = 0.98  # of what is possible: an interval this wide says nothing, and is not given
 NEAREST_LOGARITHM, FURTHEST_LOGARITHM = 1e-5, 700.0  # of a ratio that is written out
-LEAST_SIZE = 2.0**-20  # of its limit: that of a finding; it must be seen beside 1/2 in float32
+MIN_SIZE = 2.0**-20  # of its limit: that of a finding; it must be seen beside 1/2 in float32
 MIN_REST = 1e-4  # of a null variance is left at effects next to the limits
 UNCROWDED, MAX_CROWDED = 0.25, 20.0  # (sd/distance from a bound)^2 of columns that do not crowd there; the most taken
 ASSUMED_SPREADS = "; its interval assumes that the spread of neither column follows the other"  # at effect 0 (#pivot)
@@ -101,7 +101,7 @@ def size_interval(null_p_value, at_least, at_most, limit, clear, miss=MISS):
 
         return jax.lax.fori_loop(0, HALVINGS, halve, (0.0 * limit, 1.0 * limit))[1]
 
-    least = jnp.maximum(halved(lambda size: at_least(size) >= miss - part(size)), LEAST_SIZE * limit)
+    least = jnp.maximum(halved(lambda size: at_least(size) >= miss - part(size)), MIN_SIZE * limit)
     low = jnp.where(keeps_none(null_p_value, miss), 0.0, least)
     high = halved(lambda size: at_most(size) < part(size))
     nothing = high - low >= EVERYTHING * limit

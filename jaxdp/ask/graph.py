@@ -284,7 +284,7 @@ class GraphQuery(TableQuery[GraphAnswer]):
         """By the search that fits, or the one that was named."""
         size = data.num_records
         if size < MIN_ROWS:
-            raise ValueError(f"the data have {size} rows; a search needs at least {MIN_ROWS}.")
+            raise ValueError(f"the data have {size} row{'s' * (size != 1)}; a search needs at least {MIN_ROWS}.")
         with terminal_progress():
             found = search(key, data, ledger=account, epsilon=self.epsilon, keep=self.keep, **self.settings)
         against = cautions(size, found.cost, found.mode, account is not None)

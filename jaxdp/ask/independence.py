@@ -354,7 +354,7 @@ def _options(entry: catalogue.Entry, asked: TestsOptions) -> Options:
 def require_size(entry: catalogue.Entry, rows: int) -> None:
     """Raises ValueError for too few records, and for more than this machine has memory for."""
     if rows < MIN_ROWS:
-        raise ValueError(f"the data have {rows} rows; a private test needs at least {MIN_ROWS}.")
+        raise ValueError(f"the data have {rows} row{'s' * (rows != 1)}; a private test needs at least {MIN_ROWS}.")
     needed, installed = entry.memory(rows), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > installed:
         raise ValueError(

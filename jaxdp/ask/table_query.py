@@ -153,7 +153,7 @@ class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
     def require_rows(self, rows: int) -> None:
         """Raises ValueError for too few records."""
         if rows < MIN_ROWS:
-            raise ValueError(f"the data have {rows} rows; `{self.name}` needs at least {MIN_ROWS}.")
+            raise ValueError(f"the data have {rows} row{'s' * (rows != 1)}; `{self.name}` needs at least {MIN_ROWS}.")
 
     def noise(self, delta: float | None = None) -> dict[str, Any]:
         """The budget as a field of what is released. delta: default the query's own."""
@@ -241,7 +241,8 @@ def budget(epsilon: Any) -> float:
     """The epsilon as a float. Errors: ValueError unless a release for it exists and means something."""
     if not check.is_concrete(epsilon) or np.ndim(epsilon):
         raise TypeError(f"epsilon must be one number > 0, got {type(epsilon).__name__}.")
-    check.positive(epsilon=epsilon)
+    if not (isinstance(epsilon, float) and 0.0 < epsilon < MIN_EPSILON):  # floats too small are told below
+        check.positive(epsilon=epsilon)
     value = float(epsilon)
     if not MIN_EPSILON <= value <= MAX_EPSILON:
         raise ValueError(

@@ -220,3 +220,14 @@ def test_a_session_on_a_ledger_has_no_delta_of_its_own(tmp_path):
     ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=2.0, delta=1e-6)
     with pytest.raises(ValueError, match="delta = 1e-06 is of the budget that the session keeps"):
         jaxdp.Session(table(), schema=SCHEMA, ledger=ledger, delta=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-7, 1e300])
+def test_an_epsilon_out_of_range_is_told_the_range(epsilon):
+    with pytest.raises(ValueError, match="epsilon must lie between 1e-06 and 1000"):
+        jaxdp.test(table(), schema=SCHEMA, x="a", y="b", epsilon=epsilon)
+
+
+def test_a_name_with_a_dot_that_is_not_quoted_is_told_so():
+    with pytest.raises(ValueError, match=r"a name with a dot stands in quotes, as in \[columns"):
+        jaxdp.test(table(), schema={"columns": {"a": {"b": SCHEMA["columns"]["a"]}}}, x="a", y="b", epsilon=1.0)

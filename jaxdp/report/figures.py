@@ -195,7 +195,8 @@ def over_effect(height: float, effect: Effect | Effects | None):
     each = effect.each if isinstance(effect, Effects) else [effect]
     named = re.split(r"[;.] (?![^\[]*\])", effect.name)[0]  # with its direction: which group less which
     within = "" if effect.margin is None else f"; shaded: within the margin of {effect.margin:g}"
-    told = f"{named}; 95 % interval{'s' * (len(each) > 1)}{within}"
+    several = isinstance(effect, Effects)  # of which a picture may show one
+    told = f"{named}; {'simultaneous ' * several}95 % interval{'s' * several}{within}"
     for pair in (" - ", " % "):
         told = told.replace(pair, pair.replace(" ", NO_BREAK))  # a difference, and a share, stay on one line
     label = plain(told)

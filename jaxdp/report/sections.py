@@ -229,7 +229,8 @@ def _describe_effects(content: Mapping[str, Any]) -> str:
     """Of several columns, the first `MAX_EFFECTS` by name."""
     found = [f"{name}: {effect:.3g}, {low:.3g} to {high:.3g}" for name, effect, low, high in listed_effects(content)]
     more = f"; {len(found) - MAX_EFFECTS} more in result.json" if len(found) > MAX_EFFECTS else ""
-    told = f"{content.get('effect_is') or 'as the test defines it'}, with 95 % intervals: "
+    named = content.get("effect_is") or "as the test defines it"
+    told = f"{named}, with intervals that hold together with 95 % confidence: "
     return told + "; ".join(found[:MAX_EFFECTS]) + more if found else ""
 
 

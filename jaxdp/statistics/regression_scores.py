@@ -88,8 +88,8 @@ class Start:
     there was one. rare: whether so few records vary X that the start has no slope of it: about another their
     scores say nothing of slope 0 (docs/theory/logistic_regression.md#rare). known: what the family has prepared of the
     other fields, where they are used many times. few: (d,), columns of a level that hardly any
-    record has, as far as the noise shows; they are not whitened. missed: sum of the squared shares of records that may
-    have them.
+    record has, as far as the noise shows, or that stands in for such a first level, `in_place`: their coordinates are
+    0. missed: sum of the squared shares of records that may have the rare ones.
     """
 
     mean: Any
@@ -107,12 +107,13 @@ class Start:
     known: Any = None
     few: Any = False
     missed: Any = 0.0
+    in_place: Any = False
 
     @classmethod
-    def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC, few=None, missed=0.0) -> Start:
+    def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC, few=None, missed=0.0, in_place=False) -> Start:
         """From noisy means of products of (1, v, y), (d + 2, d + 2), y = -1 or 1. noise_sd: of an entry.
 
-        few, missed: as the fields; default, no such level.
+        few, missed, in_place: as the fields; default, no such level.
         """
         mean, rate = matrix[0, 1:-1], 0.5 * (1.0 + matrix[0, -1])
         variance = 0.25 * (matrix[-1, -1] - matrix[0, -1] ** 2)
@@ -122,7 +123,7 @@ class Start:
         values, vectors = jnp.linalg.eigh(0.5 * (covariance + covariance.T))
         raised = (vectors * jnp.maximum(values, jnp.maximum(noise_sd, FLOOR))[None]) @ vectors.T
         lower = jnp.linalg.cholesky(raised)
-        root = jnp.linalg.inv(lower)
+        root = jnp.where(few[:, None], 0.0, jnp.linalg.inv(lower))
         with_y = root @ jnp.where(few, 0.0, 0.5 * (matrix[1:-1, -1] - mean * matrix[0, -1]))
         surely = _beyond(family.sure * 0.5 * noise_sd * jnp.sqrt(jnp.sum(root[-1] ** 2)), with_y[-1])
         with_y = with_y * _left_by(jnp.sum((0.5 * noise_sd * root) ** 2), with_y)
@@ -141,6 +142,7 @@ class Start:
             scored=jnp.zeros_like(slopes),
             few=few,
             missed=missed,
+            in_place=in_place,
         )
 
     def about_levels(self) -> Start:

@@ -77,7 +77,8 @@ class Scores:
     of the products of noises in the mean score. of_spread: the same of the spread. hidden: whether the noise hides the
     columns given, so that they cannot be held fixed. unknown: whether there is no interval: that, or it hides the
     spread of a residual. rare: mask (p,) of levels given that are not held fixed, since the noise hides that any record
-    has them.
+    has them. in_place: mask (p,) of those that are not since they stand in for the first level of their column, of
+    which the noise hides the same. uncompared: whether that is the first level of x.
     """
 
     a: Any
@@ -96,6 +97,8 @@ class Scores:
     hidden: Any
     unknown: Any
     rare: Any
+    in_place: Any
+    uncompared: Any
 
     heaviness: ClassVar[float] = HEAVINESS
 
@@ -123,14 +126,19 @@ def _form(form, first, second):
 def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None) -> Scores:
     """The scores of the slope of y on x (of their correlation) given a mask (p,) of columns; x, y: places, from 0.
 
-    of_one_level: mask (p,) of the columns that say of one level who has it. One whose variance the noise hides is not
-    held fixed: its records, if there are any, count as the first level.
+    of_one_level: (p,), of the columns that say of one level who has it, the number of the column of the data; else 0.
+    A level whose variance the noise hides is not held fixed: its records, if there are any, count as having the first
+    level, or the one in its place (`RareLevels`).
     """
     p = len(given)
-    rare, few = (jnp.zeros(p, bool), jnp.zeros(p)) if of_one_level is None else rare_levels(noisy, of_one_level)
-    rare = rare & jnp.asarray(given)
-    missed = jnp.sum(jnp.where(rare, few, 0.0) ** 2)  # a level one sd off in both columns moves a correlation so far
-    inside = jnp.concatenate([jnp.ones(1, bool), jnp.asarray(given) & ~rare])
+    numbers = np.zeros(p, int) if of_one_level is None else np.asarray(of_one_level, int)
+    levels = RareLevels.of(noisy, numbers, given)
+    same = (jnp.asarray(numbers) == jnp.asarray(numbers)[x]) & jnp.asarray(numbers > 0)  # levels of the column of x
+    uncompared = jnp.any(same & levels.first)  # without an effect; under the null hypothesis it misses nothing
+    rare = levels.rare & jnp.asarray(given)
+    # a level one sd off in both columns moves a correlation so far
+    missed = jnp.sum(jnp.where(rare, levels.shares, 0.0) ** 2) + jnp.sum(jnp.where(same, 0.0, levels.first_shares) ** 2)
+    inside = jnp.concatenate([jnp.ones(1, bool), jnp.asarray(given) & ~rare & ~levels.in_place])
     fit, hidden = _fitted(noisy, inside)
     a, b = (jnp.eye(p + 1)[place + 1] - fit @ noisy.matrix[:, place + 1] for place in (x, y))
     var_x, lost_x, unsure_x = _clear(a @ noisy.matrix @ a, noisy, a)
@@ -180,19 +188,59 @@ def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None) -> S
         bias=bias,
         variance=variance + bent**2 + missed * unit,
         hidden=hidden,
-        unknown=hidden | lost,
+        unknown=hidden | lost | uncompared,
         rare=rare,
+        in_place=levels.in_place,
+        uncompared=uncompared,
     )
 
 
-def rare_levels(noisy: Noisy, of_one_level):
-    """Mask (p,) of the columns of one level whose variance is within its noise, and the shares of records, (p,), that
-    may have such a level: by the variance and two sds of its noise."""
-    means = noisy.matrix[0, 1:]
-    about_means = jnp.eye(len(means) + 1, dtype=means.dtype)[1:].at[:, 0].set(-means)
-    variance, noise = jnp.diagonal(noisy.matrix)[1:] - means**2, jax.vmap(noisy.sd_of)(about_means)
-    rare = jnp.asarray(of_one_level) & (variance < CLEAR * noise)
-    return rare, jnp.where(rare, 0.25 * (jnp.maximum(variance, 0.0) + 2.0 * noise), 0.0)
+@frozen_pytree
+class RareLevels:
+    """Which levels the noise hides; all public.
+
+    rare: mask (p,) of the columns of one level whose variance is within its noise. shares: (p,), of the records that
+    may have such a level, by the variance and two sds of its noise; else 0. first, first_shares: (p,), the same of the
+    first level of an unordered column together with its rare ones, at the place of its first indicator; the share is 0
+    where none of its levels is given. in_place: mask (p,) of the level that stands in for such a first one, the most
+    frequent of those given: without it the rest and the constant would determine one another.
+    """
+
+    rare: Any
+    shares: Any
+    first: Any
+    first_shares: Any
+    in_place: Any
+
+    @classmethod
+    def of(cls, noisy: Noisy, of_one_level, given) -> RareLevels:
+        """of_one_level: (p,), numbers of the columns of the data, else 0; known when this is compiled. given: (p,)."""
+        numbers, p = np.asarray(of_one_level, int), len(of_one_level)
+        means = noisy.matrix[0, 1:]
+        rare, shares = _within_noise(noisy, jnp.eye(p, dtype=means.dtype), jnp.asarray(numbers > 0))
+        groups = [numbers == number for number in np.unique(numbers[numbers > 0]) if np.sum(numbers == number) > 1]
+        first, first_shares, in_place = jnp.zeros(p, bool), jnp.zeros(p, means.dtype), jnp.zeros(p, bool)
+        for group in groups:
+            seen = jnp.asarray(group) & ~rare
+            hidden, share = _within_noise(noisy, jnp.where(seen, -1.0, 0.0)[None], jnp.any(seen)[None])
+            place, candidates = int(np.argmax(group)), seen & jnp.asarray(given)
+            first = first.at[place].set(hidden[0])
+            first_shares = first_shares.at[place].set(jnp.where(jnp.any(candidates), share[0], 0.0))
+            most = jnp.arange(p) == jnp.argmax(jnp.where(candidates, means, -jnp.inf))
+            in_place = in_place | (hidden[0] & candidates & most)
+        return cls(rare=rare, shares=shares, first=first, first_shares=first_shares, in_place=in_place)
+
+
+def _within_noise(noisy: Noisy, sides, asked):
+    """Of sums of columns of levels, (m, p), of which one record has one level: whether noise hides their variance.
+
+    And the shares of records that may have that level, (m,). asked: mask (m,); no others are hidden.
+    """
+    about_means = jnp.concatenate([-(sides @ noisy.matrix[0, 1:])[:, None], sides], axis=1)
+    variance = jnp.sum((about_means @ noisy.matrix) * about_means, axis=1)
+    noise = jax.vmap(noisy.sd_of)(about_means)
+    hidden = asked & (variance < CLEAR * noise)
+    return hidden, jnp.where(hidden, 0.25 * (jnp.maximum(variance, 0.0) + 2.0 * noise), 0.0)
 
 
 def _fitted(noisy: Noisy, inside):

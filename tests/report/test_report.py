@@ -241,7 +241,7 @@ def test_a_picture_shows_the_interval_of_every_contrast(monkeypatch):
     """It showed the p-value alone."""
     answer, label, strip = drawn_answer(monkeypatch, x="arm", y="y", given="z", method="linear-regression")
     low, high = (np.ravel(ends).tolist() for ends in answer.content["interval"])
-    assert label == "slope of Y on X given Z, in the columns' own units; 95 % intervals"
+    assert label == "slope of Y on X given Z, in the columns' own units; simultaneous 95 % intervals"
     assert [text.get_text() for text in strip.texts] == ["arm = new against old, y", "arm = newest against old, y"]
     lines = [list(line.get_xdata()) for line in strip.lines]
     assert all([*ends] in lines for ends in zip(low, high, strict=True))

@@ -65,8 +65,9 @@ class LinearRegression(ResidualTest):
     noise hides X or the columns held fixed.
     Columns of x and y that are nominal come as codes: each level but the first is a column, compared with the first.
     effect: slope of y on each column of x, the other columns of x and all of z held fixed; (p, q) for several columns,
-    with intervals of 95 %: the slopes whose p-value, by the same law, is at least 0.05; NaN where the noise hides
-    them. In units of the data as they are given to the test; `jaxdp.test` gives the schema's units.
+    with intervals of 95 %: the slopes whose p-value, by the same law, is at least 0.05, of m slopes 0.05/m, so that
+    they hold together; NaN where the noise hides them, or hides the first level with which others are compared. In
+    units of the data as they are given to the test; `jaxdp.test` gives the schema's units.
     Errors: ValueError for too many records. bound: public half range of continuous columns.
     """
 

@@ -45,16 +45,29 @@ def flags(columns: tuple[Column, ...]) -> tuple[bool, ...]:
     return tuple(bounded(column) for column in columns for _ in range(width(column)))
 
 
-def of_one_level(columns: tuple[Column, ...]) -> tuple[bool, ...]:
-    """Of each column of the matrix, whether it says of one level who has it, so that a level of few hardly varies."""
-    return tuple(column.levels == 2 or width(column) > 1 for column in columns for _ in range(width(column)))
+def of_one_level(columns: tuple[Column, ...]) -> tuple[int, ...]:
+    """Of each column of the matrix that says of one level who has it, the number of its column, from 1; else 0.
+
+    Such a column hardly varies where few records have the level.
+    """
+    return tuple(
+        place if column.levels == 2 or width(column) > 1 else 0
+        for place, column in enumerate(columns, start=1)
+        for _ in range(width(column))
+    )
 
 
-def names(shapes, places) -> str:
+def owners(shapes, places) -> list[Column]:
     """The columns of z, x and y that have any of these places (p,) bool in the matrix, each once."""
-    owners = [column for role in ROLES for column in described(shapes, role) for _ in range(width(column))]
-    found = dict.fromkeys(column.name or "a column" for column, is_one in zip(owners, places, strict=False) if is_one)
-    return ", ".join(found)
+    every = [column for role in ROLES for column in described(shapes, role)]
+    numbered = [number for number, column in enumerate(every) for _ in range(width(column))]
+    found = {number for number, is_one in zip(numbered, places, strict=False) if is_one}
+    return [every[number] for number in sorted(found)]
+
+
+def names(columns) -> str:
+    """Of columns, in a sentence."""
+    return ", ".join(dict.fromkeys(column.name or "a column" for column in columns))
 
 
 def numbers(values, columns: tuple[Column, ...]):

@@ -272,8 +272,13 @@ class MomentTest(PrivateTest):
         """(estimate whose law is that of a true value 0, estimate whose law is that of its own value)."""
         raise NotImplementedError
 
+    @property
+    def _miss(self) -> float:
+        """One minus the coverage of each interval; pairs of features have one p-value each."""
+        return effect_sizes.MISS / (1 if self.features else len(self.queries()[0]))
+
     def interval(self, estimate):
-        """(low, high) of 95 % for the second estimate."""
+        """(low, high) for the second estimate; those of all pairs of x and y hold together with probability 0.95."""
         half = self.half_width(estimate)
         return estimate.value - half, estimate.value + half
 
@@ -334,7 +339,7 @@ class MomentTest(PrivateTest):
         del key
         null, estimate = self._asked(release)
         narrow, p_values = self.is_narrow(release), self._null_p_values(null)
-        low, high = effect_sizes.agreeing(self.interval(estimate), p_values)
+        low, high = effect_sizes.agreeing(self.interval(estimate), p_values, self._miss)
         hidden = narrow | (not (self.has_interval or self.num_clipped == 0))
         interval = tuple(jnp.where(hidden, jnp.nan, end) for end in (low, high))
         told = (estimate.value, jnp.where(narrow, jnp.nan, estimate.value), interval)
@@ -347,14 +352,14 @@ class MomentTest(PrivateTest):
         return self.normal
 
     def half_width(self, estimate):
-        """x with P(|error| >= x) = 0.05, noise counted."""
+        """x with P(|error| >= x) = 0.05 over the number of pairs of x and y, noise counted."""
         budget = self.mechanism_in_force()
         spread = jnp.sqrt(estimate.sd**2 + 2.0 * jnp.sum(estimate.noise**2, axis=-1))
 
         def tail(value):
             return budget.combined_p_value(value, estimate.sd, estimate.noise)
 
-        return null_laws.two_sided_quantile(tail, spread)
+        return null_laws.two_sided_quantile(tail, spread, self._miss)
 
     def _shaped(self, values):
         if self.features:

@@ -29,8 +29,9 @@ class PartialCorrelation(ResidualTest):
     P-value: of correlation 0, Bonferroni over pairs; sampling by the sandwich variance, all noise counted. 1 where the
     noise hides a column of z.
     effect: partial correlation of each column of x and each of y, the other columns of x and all of z held fixed,
-    (p, q), with intervals of 95 %: the correlations whose p-value, by the same law, is at least 0.05; NaN where the
-    noise hides how far a residual varies. Errors: ValueError for too many records.
+    (p, q), with intervals of 95 %: the correlations whose p-value, by the same law, is at least 0.05, of m pairs
+    0.05/m, so that they hold together; NaN where the noise hides how far a residual varies.
+    Errors: ValueError for too many records.
     bound: public half range of continuous columns.
     """
 

@@ -24,7 +24,7 @@ from jaxdp.data.dataset import Domain
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_columns, moment_test, validity
 from jaxdp.independence.continuous.moment_stages import PrivateCentres, PrivateSpreads
-from jaxdp.independence.continuous.residual_test import RARE, RARE_LEVEL, MomentMatrix
+from jaxdp.independence.continuous.residual_test import MomentMatrix, rare_notes
 from jaxdp.mechanisms import Laplace, divide
 from jaxdp.randomness import keys
 from jaxdp.results import bare
@@ -124,7 +124,7 @@ class RegressionTest(PrivateTest):
     stage: str = jax.tree.static(default=CENTRES)
     rounds: int = jax.tree.static(default=0)
     levelled: tuple[bool, ...] = jax.tree.static(default=())
-    of_one_level: tuple[bool, ...] = jax.tree.static(default=())
+    of_one_level: tuple[int, ...] = jax.tree.static(default=())
 
     spec: ClassVar[TestSpec]
     family: ClassVar[Any]
@@ -176,7 +176,7 @@ class RegressionTest(PrivateTest):
         return dataclasses.replace(
             self,
             levelled=tuple(flag for part in columns for flag in moment_columns.flags(part)),
-            of_one_level=tuple(flag for part in columns for flag in moment_columns.of_one_level(part)),
+            of_one_level=moment_columns.of_one_level(sum(map(tuple, columns), ())),
         )
 
     def specialize(self, shapes):
@@ -387,9 +387,8 @@ class RegressionTest(PrivateTest):
         notes = {name: sentence for (name, sentence), is_raised in raised if bool(is_raised)}
         logarithmic = shapes.domain is not None and shapes.domain.x[0].logarithmic
         far = FAR_TAIL.format(reach=reach, way_out=WAYS_OUT[logarithmic])
-        few = np.asarray(test.start.few)
-        rare = {RARE: RARE_LEVEL.format(names=moment_columns.names(shapes, few))} if few.any() else {}
-        return rare | (notes or ({TAIL: far} if reach > FAR_BOUNDS else {}))
+        few, in_place = np.asarray(test.start.few), np.asarray(test.start.in_place)
+        return rare_notes(shapes, few & ~in_place, in_place) | (notes or ({TAIL: far} if reach > FAR_BOUNDS else {}))
 
     # one program each: run by themselves, their loops would be compiled anew for every answer
 
@@ -441,10 +440,13 @@ def _with_scales(test, query, released):
 
 # between two stages of a release nothing is traced, and hundreds of small programs would be compiled one by one
 @functools.partial(jax.jit, static_argnames=("euclidean", "family", "of_levels", "of_one_level"))
-def _started(noisy, euclidean: bool, family, of_levels: bool, of_one_level: tuple[bool, ...]) -> Start:
+def _started(noisy, euclidean: bool, family, of_levels: bool, of_one_level: tuple[int, ...]) -> Start:
     noise = jnp.sqrt(noisy.variance_per_scale) * noisy.scales[1, 1]
-    rare, shares = residual_scores.rare_levels(noisy, np.array([*of_one_level[:-1], False, False]))  # not of X, and Y
-    found = Start.about(noisy.matrix, noise, euclidean, family, rare[:-1], jnp.sum(shares**2))
+    numbers = np.array([*of_one_level[:-1], 0, 0])  # not of X, and Y
+    levels = residual_scores.RareLevels.of(noisy, numbers, numbers > 0)
+    missed = jnp.sum(levels.shares**2) + jnp.sum(levels.first_shares**2)
+    few = (levels.rare | levels.in_place)[:-1]
+    found = Start.about(noisy.matrix, noise, euclidean, family, few, missed, levels.in_place[:-1])
     return found.about_levels() if of_levels else found
 
 

@@ -37,9 +37,16 @@ GRID = 2.0**24  # scores are rounded to its multiples, in units of their range, 
 MATRIX, SCORES = "matrix", "scores"  # what is released next
 RARE, HIDDEN, LOST = "rare levels", "other columns hidden by noise", "no interval"
 _WAYS_OUT = "more records, a larger epsilon, closer bounds in the schema"
+UNCOMPARED = "first level is rare"
 RARE_LEVEL = (
     "A level of {names} is so rare, or absent, that the noise hides whether any record has it. It is not held fixed; "
-    "its records, if there are any, count as having the first level."
+    "its records, if there are any, count as having {instead}."
+)
+OTHER_LEVEL, FIRST_LEVEL, COMMON_LEVEL = "the other level", "the first level", "the level that most records have"
+NO_FIRST_LEVEL = (
+    "The first level of {names}, with which the others are compared, is so rare, or absent, that the noise hides "
+    "whether any record has it. So there are no effects, and the p-value compares the other levels with the one that "
+    "most records have. If the schema lists first a level that many records have, there are effects."
 )
 SENTENCES = {
     HIDDEN: "Nothing could be found: by the noisy moments a column held fixed hardly varies apart from the "
@@ -103,7 +110,7 @@ _noisy = kept_jit(Noisy.of, static_argnums=(2, 3))
 
 
 @functools.partial(kept_jit, static_argnames=("correlation", "of_one_level"))
-def _scores_about(noisy: Noisy, pairs, given, correlation: bool, of_one_level: tuple[bool, ...]) -> Scores:
+def _scores_about(noisy: Noisy, pairs, given, correlation: bool, of_one_level: tuple[int, ...]) -> Scores:
     def of(x, y, given):
         return residual_scores.scores(noisy, x, y, given, correlation, np.array(of_one_level))
 
@@ -147,7 +154,7 @@ class ResidualTest(PrivateTest):
     bound: public half range of continuous columns; values outside are clipped.
     enforce_rule: False runs the test even where the noise surely hides every column.
     about, stage, sizes, levelled, of_one_level: set by the stages (`Scores` of each query; widths of z, x, y; columns
-        whose levels lie on [-1, 1]; those that say of one level who has it).
+        whose levels lie on [-1, 1]; of those that say of one level who has it, the number of the column of the data).
     """
 
     bound: ArrayLike = 1.0
@@ -156,7 +163,7 @@ class ResidualTest(PrivateTest):
     stage: str = jax.tree.static(default=MATRIX)
     sizes: tuple[int, int, int] = jax.tree.static(default=(0, 1, 1))
     levelled: tuple[bool, ...] = jax.tree.static(default=())
-    of_one_level: tuple[bool, ...] = jax.tree.static(default=())
+    of_one_level: tuple[int, ...] = jax.tree.static(default=())
 
     reads_missing: ClassVar[bool] = True
     without_z: ClassVar[str]  # what is assumed where nothing is held fixed
@@ -178,7 +185,7 @@ class ResidualTest(PrivateTest):
     def _with_layout(self, shapes):
         columns = {role: moment_columns.described(shapes, role) for role in moment_columns.ROLES}
         levelled = tuple(flag for role in moment_columns.ROLES for flag in moment_columns.flags(columns[role]))
-        one = tuple(flag for role in moment_columns.ROLES for flag in moment_columns.of_one_level(columns[role]))
+        one = moment_columns.of_one_level(sum((tuple(columns[role]) for role in moment_columns.ROLES), ()))
         z, x, y = (moment_columns.widths(columns[role]) for role in moment_columns.ROLES)
         return dataclasses.replace(self, sizes=(z, x, y), levelled=levelled, of_one_level=one)
 
@@ -310,10 +317,13 @@ class ResidualTest(PrivateTest):
         return jax.vmap(of)(self.about, scores, spreads, release.value["squares"], *more)
 
     def interpret(self, key, release):
-        """Estimates of each x and y, noise in them, with intervals of 95 %; NaN where there is none."""
+        """Estimates of each x and y, noise in them, with intervals; NaN where there is none.
+
+        Of one 95 %; those of several hold together with probability 0.95, as their p-value counts them all.
+        """
         del key
         p_values, estimate, interval = self._each(
-            release, lambda found: (found.p_value(0.0), found.estimate, found.interval())
+            release, lambda found: (found.p_value(0.0), found.estimate, found.interval(self._miss))
         )
         effect, units = jnp.where(jnp.isnan(interval[0]), jnp.nan, estimate), self.units()
         told = jax.tree.map(lambda values: self._shaped(values * units), (estimate, effect, interval))
@@ -326,6 +336,11 @@ class ResidualTest(PrivateTest):
 
         sides = test._each(release, lambda found, target: found.one_sided(target), targets)
         return tuple(map(test._shaped, sides))
+
+    @property
+    def _miss(self) -> float:
+        """One minus the coverage of each interval."""
+        return score_law.MISS / len(self.queries()[0])
 
     def units(self):
         """What 1 of each query means in units of the data, (m,)."""
@@ -345,21 +360,37 @@ class ResidualTest(PrivateTest):
     def effect_notes(self, shapes, release) -> dict[str, str]:
         """Why there is no interval, or a wide one; post-processing."""
         test = self.settled(shapes, release)
-        raised, rare = _raised(test, bare(release)), np.asarray(test.about.rare).any(axis=0)
-        notes = {RARE: RARE_LEVEL.format(names=moment_columns.names(shapes, rare))} if rare.any() else {}
+        raised, z = _raised(test, bare(release)), test.sizes[0]
+        rare, in_place = (np.asarray(part).any(axis=0) for part in (test.about.rare, test.about.in_place))
+        of_x = in_place & (np.arange(test.width) >= z)
+        notes = rare_notes(shapes, rare, in_place & ~of_x)
+        if of_x.any():
+            names = moment_columns.names(moment_columns.owners(shapes, of_x))
+            notes[UNCOMPARED] = NO_FIRST_LEVEL.format(names=names)
         return notes | {name: sentence for name, sentence in SENTENCES.items() if bool(raised[name])}
+
+
+def rare_notes(shapes, rare, in_place) -> dict[str, str]:
+    """Of which columns a level is not held fixed, and what its records count as. rare, in_place: (p,) of the matrix."""
+    replaced = list(map(id, moment_columns.owners(shapes, in_place)))
+    kinds: dict[str, list] = {}
+    for column in moment_columns.owners(shapes, np.logical_or(rare, in_place)):
+        instead = OTHER_LEVEL if moment_columns.width(column) == 1 else FIRST_LEVEL
+        kinds.setdefault(COMMON_LEVEL if id(column) in replaced else instead, []).append(column)
+    told = [RARE_LEVEL.format(names=moment_columns.names(kinds[instead]), instead=instead) for instead in kinds]
+    return {RARE: " ".join(told)} if told else {}
 
 
 # one program each: run by themselves, dozens of small ones cost an answer more than its release
 @bounded_jit
 def _detectable(test, release):
-    return test._shaped(test._each(release, lambda found: found.detectable()) * test.units())
+    return test._shaped(test._each(release, lambda found: found.detectable(test._miss)) * test.units())
 
 
 @bounded_jit
 def _raised(test, release):
     about, notes = test.about, test._each(release, lambda found: found.notes())
-    raised = {HIDDEN: about.hidden, LOST: about.unknown & ~about.hidden} | notes
+    raised = {HIDDEN: about.hidden, LOST: about.unknown & ~about.hidden & ~about.uncompared} | notes
     return jax.tree.map(jnp.any, raised)
 
 

@@ -125,8 +125,8 @@ class Found:
     def _widened(self, value, variance, noise_sd):
         return widened(value, variance, noise_sd, sum(self._variance_of_variance))
 
-    def interval(self):
-        """The targets whose p-value is at least 0.05, within what is possible; NaN where that is all, or not known."""
+    def interval(self, miss: float = MISS):
+        """Targets whose p-value is at least `miss`, within what is possible; NaN where that is all, or not known."""
         mean, _ = self.about.products(self.num_records, self._variance_per_scale)
         low, high, value = jnp.broadcast_arrays(
             *self.about.limits, self.about.offset + (self._mean - mean) / self._per_unit
@@ -137,7 +137,7 @@ class Found:
             """The limits first, then halvings: of both ends by one program, in which the law stands once."""
             inside, outside, open_ended = ends
             halved, at = step > 0, jnp.where(step > 0, 0.5 * (inside + outside), limits)
-            kept = jax.vmap(self.p_value)(at) >= MISS
+            kept = jax.vmap(self.p_value)(at) >= miss
             inside, outside = jnp.where(halved & kept, at, inside), jnp.where(halved & ~kept, at, outside)
             return inside, outside, jnp.where(halved, open_ended, kept)
 
@@ -147,8 +147,8 @@ class Found:
         nothing = self.about.unknown | jnp.all(open_ended)
         return tuple(jnp.where(nothing, jnp.nan, end) for end in jnp.where(open_ended, limits, found))
 
-    def detectable(self):
-        """The target that a test at level 0.05 would find with power 0.8; infinite where nothing is known."""
+    def detectable(self, miss: float = MISS):
+        """The target that a test at level `miss` would find with power 0.8; infinite where nothing is known."""
         noise, variance = jnp.stack([self._noise]), self._sampling_variance + 1e-12
         noise_sd = jnp.sqrt(self._noise_variance)
 
@@ -157,7 +157,7 @@ class Found:
 
         far = jnp.max(jnp.abs(jnp.stack(self.about.limits)))
         widest = jnp.sqrt(self._widened(far, variance, noise_sd) ** 2 + noise_sd**2)
-        found = sum(null_laws.two_sided_quantile(tail, widest, miss) for miss in (MISS, 2.0 * MISSED))
+        found = sum(null_laws.two_sided_quantile(tail, widest, level) for level in (miss, 2.0 * MISSED))
         return jnp.where(self.about.unknown, jnp.inf, found / self._per_unit)
 
     def notes(self) -> dict[str, Any]:

@@ -77,3 +77,75 @@ def test_a_rare_level_that_moves_both_columns_by_an_sd_rejects_no_more_true_null
         noted += "so rare, or absent" in " ".join(str(found).split())
     assert noted > 20  # else nothing is tried
     assert rejected <= 9  # P = 0.002 at .05
+
+
+ASKED = [
+    ("linear-regression", "pressure"),
+    ("partial-correlation", "pressure"),
+    ("logistic-regression", "relapse"),
+    ("poisson-regression", "visits"),
+]
+
+
+def schema_of_drugs(*levels):
+    return {"columns": SCHEMA["columns"] | {"drug": {"kind": "categorical", "levels": list(levels)}}}
+
+
+@pytest.mark.parametrize("levels", [("(other)", "active", "placebo"), ("(other)", "active", "no drug", "placebo")])
+@pytest.mark.parametrize(("method", "y"), ASKED)
+def test_a_first_level_that_no_record_has_costs_nothing(method, y, levels):
+    """The indicators of the other levels add up to a constant, and the p-value was 1 at every epsilon."""
+    asked = {"x": "age", "y": y, "given": "drug", "epsilon": 10.0, "method": method}
+    first, last = (
+        jaxdp.test(patients(), key=jax.random.key(1), schema=schema_of_drugs(*order), **asked)
+        for order in (levels, (*levels[1:], levels[0]))
+    )
+    assert first.p_value < max(0.001, 100.0 * last.p_value)
+    assert first.interval is not None
+    told = " ".join(str(first).split())
+    assert "A level of drug is so rare, or absent" in told
+    assert "count as having the level that most records have" in told
+    assert "count as having the first level" in " ".join(str(last).split())
+
+
+@pytest.mark.parametrize("levels", [["no", "yes"], ["yes", "no"]])
+def test_of_two_levels_a_rare_one_counts_as_the_other(levels):
+    rng = np.random.default_rng(0)
+    x, y = np.clip(rng.standard_normal((2, 3000)), -4.0, 4.0)
+    columns = {name: {"kind": "continuous", "bounds": [-4, 4]} for name in "xy"}
+    schema = {"columns": columns | {"g": {"kind": "binary", "levels": levels}}}
+    asked = {"x": "x", "y": "y", "given": "g", "schema": schema, "epsilon": 2.0, "method": "linear-regression"}
+    found = jaxdp.test({"g": np.full(3000, "yes"), "x": x, "y": y}, key=jax.random.key(1), **asked)
+    assert "count as having the other level" in " ".join(str(found).split())
+
+
+@pytest.mark.parametrize("method", ["linear-regression", "partial-correlation"])
+def test_levels_of_x_without_the_first_one_are_compared_and_have_no_effects(method):
+    """Each level is compared with the first one, which no record has."""
+    schema = schema_of_drugs("(other)", "active", "placebo")
+    asked = {"x": "drug", "y": "pressure", "schema": schema, "epsilon": 10.0, "method": method}
+    found = jaxdp.test(patients(), key=jax.random.key(1), **asked)
+    assert found.p_value < 0.001
+    assert all(end is None for ends in found.to_dict()["interval"] for row in ends for end in row)
+    told = " ".join(str(found).split())
+    assert "The first level of drug, with which the others are compared, is so rare" in told
+    assert "count as having" not in told
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+def test_a_rare_first_level_that_moves_both_columns_by_an_sd_rejects_no_more_true_nulls_than_the_level_says():
+    columns = {name: {"kind": "continuous", "bounds": [-4, 4]} for name in "xy"}
+    columns["g"] = {"kind": "categorical", "levels": ["a", "b", "c"]}
+    rejected, noted, n = 0, 0, 6000
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        group = rng.choice(3, size=n, p=[0.02, 0.5, 0.48])
+        x, y = (np.clip(rng.standard_normal(n) + (group == 0), -4.0, 4.0) for _ in range(2))
+        asked = {"x": "x", "y": "y", "given": "g", "schema": {"columns": columns}, "method": "linear-regression"}
+        table = {"g": np.array(["a", "b", "c"])[group], "x": x, "y": y}
+        found = jaxdp.test(table, epsilon=1.0, key=jax.random.key(seed), **asked)
+        rejected += found.p_value < 0.05
+        noted += "the level that most records have" in " ".join(str(found).split())
+    assert noted > 20  # else nothing is tried
+    assert rejected <= 9  # P = 0.002 at .05

@@ -143,6 +143,7 @@ class TestSpec:
     kinds of dependence that the test has power against, in words.
     effect: what `Result.effect` estimates, in words; empty where the test has no effect size. own_units: what it is
     multiplied by to be in the columns' own units, from the `ColumnRule`s of x and of y; None for a pure number.
+    together: whether the intervals of several effects hold together with probability 0.95, not each by itself.
     describe_effect: more words about it, from the test, the rules of x and of y, and the interval of one pair.
     size: what it estimates of columns of this coded domain, where that is not `effect` and has no direction: 0 or more.
     of_columns: (rules of x, of y) -> fields of the test that the schema settles, unless a caller gives them.
@@ -184,6 +185,7 @@ class TestSpec:
     effect: str = ""
     own_units: Callable[[tuple, tuple], float] | None = None
     of_columns: Callable[[tuple, tuple], Mapping[str, Any]] = lambda x, y: {}
+    together: bool = True
     describe_effect: Callable[[Any, tuple, tuple, tuple], str] | None = None
     size: Callable[[Domain], str] = lambda domain: ""
     memory: Callable[[int], int] | None = None

@@ -131,14 +131,15 @@ def steps_of(rules: Sequence[Any], lead: str) -> str:
     return f"{lead}{told}, all taken as equal" if names else ""
 
 
-def parts_of_effects(result: Result, query: Any) -> dict[str, list[str]]:
-    """What the rows and the columns of several effects are of; nothing of one."""
+def parts_of_effects(result: Result, query: Any) -> dict[str, Any]:
+    """What the rows and the columns of several effects are of, and whether their intervals hold together; {} of one."""
     counts = getattr(result.effect, "shape", ())
     if len(counts) != 2 or math.prod(counts) == 1:
         return {}
     told = (" against {}", "")  # a level of X is compared with the first, one of Y is there or not
     x, y = ([name for _, name in _parts(*part)] for part in zip(rules_of(query), counts, told, strict=True))
-    return {"effect_rows": x, "effect_columns": y} if all((*x, *y)) else {}
+    together = {"intervals_hold_together": query.entry.spec.together}
+    return {"effect_rows": x, "effect_columns": y} | together if all((*x, *y)) else {}
 
 
 def _parts(rules: Sequence[Any], count: int, told: str) -> list[tuple[Any, str]]:
@@ -220,7 +221,9 @@ def drawn(content: Mapping[str, Any], none: float):
 
     if "effect_rows" in content and content["interval"] is not None:
         each = [Effect(effect, low, high, name) for name, effect, low, high in sections.listed_effects(content)]
-        return Effects(each[: sections.MAX_EFFECTS], content["effect_is"], none=none) if each else None
+        together = content["intervals_hold_together"]
+        shown, named = each[: sections.MAX_EFFECTS], content["effect_is"]
+        return Effects(shown, named, none=none, together=together) if each else None
     if not isinstance(content["effect"], float) or content["interval"] is None or None in content["interval"]:
         return None
     margin = content.get("equivalence", {}).get("margin")

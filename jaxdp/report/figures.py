@@ -38,12 +38,16 @@ class Effect:
 
 @dataclasses.dataclass(frozen=True)
 class Effects:
-    """Several effects on one scale, each by its own name. name: of them all. none: as of an `Effect`."""
+    """Several effects on one scale, each by its own name.
+
+    name: of them all. none: as of an `Effect`. together: whether their intervals hold together.
+    """
 
     each: Sequence[Effect]
     name: str
     margin: float | None = None
     none: float = 0.0
+    together: bool = False
 
 
 def canvas(width: float = 6.0, height: float = 3.8):
@@ -196,7 +200,8 @@ def over_effect(height: float, effect: Effect | Effects | None):
     named = re.split(r"[;.] (?![^\[]*\])", effect.name)[0]  # with its direction: which group less which
     within = "" if effect.margin is None else f"; shaded: within the margin of {effect.margin:g}"
     several = isinstance(effect, Effects)  # of which a picture may show one
-    told = f"{named}; {'simultaneous ' * several}95 % interval{'s' * several}{within}"
+    simultaneous = "simultaneous " * (isinstance(effect, Effects) and effect.together)
+    told = f"{named}; {simultaneous}95 % interval{'s' * several}{within}"
     for pair in (" - ", " % "):
         told = told.replace(pair, pair.replace(" ", NO_BREAK))  # a difference, and a share, stay on one line
     label = plain(told)

@@ -114,6 +114,9 @@ def paragraphs(result: Mapping[str, Any]) -> dict[str, str]:
     return {part.name: " ".join(part.sentences) for part in sections(result) if part.name}
 
 
+COMMAND = ": jaxdp plan "  # what follows a sentence to its end
+
+
 def screen(result: Mapping[str, Any], table: Sequence[str] = ()) -> str:
     """The answer as text: its title, a paragraph for each part, the table below the answer."""
     lines = [str(result["title"])]
@@ -124,8 +127,10 @@ def screen(result: Mapping[str, Any], table: Sequence[str] = ()) -> str:
 
 
 def paragraph(name: str, text: str) -> str:
-    """A named part of an answer on the screen, wrapped beside its name."""
-    return textwrap.fill(text, WIDTH, initial_indent=f"  {name:11s}", subsequent_indent=INDENT)
+    """A named part of an answer on the screen, wrapped beside its name; a command at its end has a line to copy."""
+    text, mark, command = text.partition(COMMAND)
+    wrapped = textwrap.fill(text + mark[:1], WIDTH, initial_indent=f"  {name:11s}", subsequent_indent=INDENT)
+    return f"{wrapped}\n{mark[2:]}{command}" if mark else wrapped
 
 
 def waterfall(result: Mapping[str, Any]) -> list[tuple[str, float]]:
@@ -230,7 +235,8 @@ def _describe_effects(content: Mapping[str, Any]) -> str:
     found = [f"{name}: {effect:.3g}, {low:.3g} to {high:.3g}" for name, effect, low, high in listed_effects(content)]
     more = f"; {len(found) - MAX_EFFECTS} more in result.json" if len(found) > MAX_EFFECTS else ""
     named = content.get("effect_is") or "as the test defines it"
-    told = f"{named}, with intervals that hold together with 95 % confidence: "
+    together = content.get("intervals_hold_together")
+    told = f"{named}, with {'intervals that hold together with 95 % confidence' if together else '95 % intervals'}: "
     return told + "; ".join(found[:MAX_EFFECTS]) + more if found else ""
 
 

@@ -240,6 +240,7 @@ class LogRank(PrivateTest):
         "(step).",
         alternatives="events that come sooner in one group than in another throughout",
         effect="log hazard ratio",
+        together=False,
         describe_effect=describe_effect,
         accepts=lambda domain: not refusal(domain),
         why_not=refusal,

@@ -97,6 +97,7 @@ def test_groups_without_an_order_are_compared_with_the_first():
     assert "x = b against a, y: 0." in said
     assert "x = c against a, y: -0." in said
     assert found[0].to_dict()["effect_rows"] == ["x = b against a", "x = c against a"]
+    assert "with intervals that hold together with 95 % confidence: " in " ".join(str(found[0]).split())
 
 
 def test_slopes_of_several_columns_are_each_in_the_units_of_its_own_column():

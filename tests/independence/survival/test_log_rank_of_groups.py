@@ -195,7 +195,8 @@ def test_an_answer_has_the_ratio_of_each_group_against_the_first_and_every_curve
     assert content["effect_columns"] == ["days and died"]
     (low,), (high,) = (end[0] for end in content["interval"])
     assert low < np.log(0.6) < high < 0.0
-    assert "log hazard ratio" in told
+    assert "log hazard ratio, with 95 % intervals: " in told
+    assert content["intervals_hold_together"] is False  # each is by itself
     assert f"arm = b against a, days and died: {content['effect'][0][0]:.3g}, {low:.3g} to {high:.3g}" in told
     assert private.SENTENCES[private.SEPARATE] in told
     assert [group["name"] for group in content["curves"]["groups"]] == ["arm = a", "arm = b", "arm = c"]

@@ -2,6 +2,7 @@
 
 import base64
 import html.parser
+import shlex
 
 import jax
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import stats
 import jaxdp
 from jaxdp._base import json_files
 from jaxdp.cli.main import main
-from jaxdp.report import curves, figures, written
+from jaxdp.report import curves, figures, sections, written
 from jaxdp.report.html import BANNER, CSV_ROWS_SHOWN, rebuild_report, write_report
 
 
@@ -253,3 +254,13 @@ def test_the_mark_of_a_simulation_leaves_other_words_below_a_picture(tmp_path):
     figures.save(figure, tmp_path / "p.png", simulation=True)
     assert figure.get_supxlabel() == "a note"
     assert [text.get_text() for text in figure.texts].count(figures.NOTE_OF_SIMULATION) == 1
+
+
+def test_a_command_in_an_answer_is_one_line_that_a_shell_takes():
+    """It was wrapped with the sentence, and names within it too."""
+    command = "jaxdp plan --method band-gcm --x 'a long name of a column' --y 'another long name' --schema 'my s.toml'"
+    text = sections.paragraph("power", f"How small an effect it would have found, simulated in minutes: {command}")
+    assert text.splitlines()[-1] == command
+    assert shlex.split(text.splitlines()[-1])[-1] == "my s.toml"
+    assert text.splitlines()[0].startswith("  power      How small")
+    assert sections.paragraph("power", "A sentence.") == "  power      A sentence."

@@ -140,7 +140,7 @@ def test_a_rare_first_level_that_moves_both_columns_by_an_sd_rejects_no_more_tru
     rejected, noted, n = 0, 0, 6000
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        group = rng.choice(3, size=n, p=[0.02, 0.5, 0.48])
+        group = rng.choice(3, size=n, p=[0.01, 0.5, 0.49])
         x, y = (np.clip(rng.standard_normal(n) + (group == 0), -4.0, 4.0) for _ in range(2))
         asked = {"x": "x", "y": "y", "given": "g", "schema": {"columns": columns}, "method": "linear-regression"}
         table = {"g": np.array(["a", "b", "c"])[group], "x": x, "y": y}

@@ -153,7 +153,8 @@ class GwasQuery(TableQuery[VariantAnswers]):
         on_stage("testing variants")
         result = core.run(test, key, records, ledger=account)
         names = range(len(genotypes.names)) if self.count is None else BestVariants.chosen(result).tolist()
-        return self._answers(genotypes, list(names), np.asarray(result.p_value), result, rule, account)
+        notes = test.effect_notes(core.public_shapes(records), result.release)
+        return self._answers(genotypes, list(names), np.asarray(result.p_value), result, (rule, notes), account)
 
     def _read(self, wanted: Sequence[str], prefix: Any, **how: Any) -> tuple[Any, Any]:
         genotypes = plink.read_genotypes(prefix)
@@ -170,7 +171,8 @@ class GwasQuery(TableQuery[VariantAnswers]):
         covariates = {name: columns[name] for name in self.covariates}
         return genotypes, plink.cohort(genotypes, phenotype, covariates, self.bounds, self.bounds.get(self.phenotype))
 
-    def _answers(self, genotypes, places, p_values, result, rule, account) -> VariantAnswers:
+    def _answers(self, genotypes, places, p_values, result, told, account) -> VariantAnswers:
+        rule, notes = told
         quantity = self.bounds.get(self.phenotype)
         unit = 0.5 if quantity is None else 0.5 * (quantity[1] - quantity[0])  # of y on [-1, 1]
         effect, (low, high) = result.effect, result.interval
@@ -199,7 +201,10 @@ class GwasQuery(TableQuery[VariantAnswers]):
             "mode": result.mode,
             "assumption": rule.sentence,
             "flags": list(rule.flags),
-            "cautions": cautions(len(genotypes.persons), result.cost, result.mode, account is not None),
+            "cautions": [
+                *notes.values(),
+                *cautions(len(genotypes.persons), result.cost, result.mode, account is not None),
+            ],
             "versions": versions(),
         }
         return VariantAnswers(sorted(found, key=lambda one: one["p_value"]), result.cost, result.mode, content)

@@ -17,7 +17,8 @@ from jaxdp.spec import Columns, Planning, TestSpec
 
 ANY_LAWS = "Nothing is assumed of the laws of the columns, and spreads may differ."
 LINEAR = (
-    "What Z explains of X or of Y is linear in Z: what is not is not removed, and counts as dependence of X and Y. "
+    "What Z explains of X or of Y is linear in Z, ordered levels counted as equally spaced numbers: what is not is not "
+    "removed, and counts as dependence of X and Y. "
     f"{ANY_LAWS}"
 )
 

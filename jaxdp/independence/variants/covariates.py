@@ -79,6 +79,12 @@ class Straight:
         return _line_bound(norm, self.width, count)
 
     @property
+    def blocks(self) -> list[np.ndarray]:
+        """Places of the functions of each covariate, the constant apart."""
+        widths = [moment_columns.width(column) for column in self.columns]
+        return np.split(np.arange(1, self.width), np.cumsum(widths)[:-1]) if widths else []
+
+    @property
     def unsaturated(self) -> tuple[int, ...]:
         """Places of the covariates that have more values than functions."""
         return _unsaturated(self.columns, [moment_columns.width(column) + 1 for column in self.columns])
@@ -136,6 +142,12 @@ class Hats:
             return (codes == places).astype(values.dtype)
         place = moments.on_grid(0.5 * (_on_unit(values, (column,), bound) + 1.0)) * (size - 1)
         return jnp.maximum(0.0, 1.0 - jnp.abs(place - places))
+
+    @property
+    def blocks(self) -> list[np.ndarray]:
+        """As `Straight.blocks`; the functions of the first covariate add up to the constant."""
+        sizes = [size - min(k, 1) for k, size in enumerate(self.sizes)]
+        return np.split(np.arange(self.width), np.cumsum(sizes)[:-1])
 
     @property
     def unsaturated(self) -> tuple[int, ...]:

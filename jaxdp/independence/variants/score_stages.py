@@ -12,13 +12,18 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
+from jaxdp.independence.continuous import moment_columns
 from jaxdp.statistics import moments, score_sums
 
 SPREAD_OF_FIT = 3.0  # sds of the fitted means of a binary phenotype that are let through
+# times the eigenvalue that counts, from which on a covariate is taken to vary, by one function and by several, whose
+# noise adds up: of a covariate that varied too little to show it noise alone reached 1.55
+VARIES, VARIES_OF_SEVERAL = 1.5, 2.25
 LEAST = 4.0  # least eigenvalue of the noisy Gram matrix that counts, in sds of an entry's noise
 
 
@@ -32,6 +37,7 @@ class Model:
     gram_noise, moment_noise: variances of the noise in the entries of the Gram matrix and in design'y.
     residual_variance: of the phenotype. skewness: third moment of r as a share of its second, at most.
     hidden: (w,), the part of the function 1 that lies in those directions; means are fitted there.
+    lost: (d,), the covariates of which the noise hides that they vary at all, so that nothing of them is held fixed.
     """
 
     theta: Any
@@ -44,6 +50,7 @@ class Model:
     residual_variance: Any
     skewness: Any
     hidden: Any
+    lost: Any
 
 
 @jax.tree_util.register_dataclass
@@ -106,7 +113,8 @@ class NullModel(Stage):
         noise = self.mechanism.variance(release.sensitivity)
         whole, spread = basis.matrix(release.value / weights, n), basis.matrix(noise / weights**2, 0.0)
         constant = jnp.asarray(basis.constant)
-        gram, inverse, hidden = _known(whole[:p, :p], jnp.minimum(LEAST * jnp.sqrt(noise), 0.25 * n), constant)
+        least = jnp.minimum(LEAST * jnp.sqrt(noise), 0.25 * n)
+        gram, inverse, hidden = _known(whole[:p, :p], least, constant)
         mean = constant @ whole[:p, p] / n
         theta = inverse @ whole[:p, p] + mean * hidden
         explained = theta @ gram @ theta / n
@@ -131,7 +139,23 @@ class NullModel(Stage):
             residual_variance=left,
             skewness=jnp.minimum(skewness, 1.0),
             hidden=hidden,
+            lost=_lost(whole[:p, :p], least, basis),
         )
+
+
+def _lost(gram, least, basis):
+    """Of which covariates the noise hides that they vary: beside the constant no direction of their functions is clear.
+
+    Not of levels: a rare one holds few records, whose means are bounded, while a column in far wider bounds than its
+    values holds all of them in one place.
+    """
+    lost = []
+    for column, block in zip(basis.columns, basis.blocks, strict=True):
+        of_it = jnp.asarray(np.concatenate([basis.constant[None], np.eye(basis.width)[block]]), gram.dtype)
+        sure = least * (VARIES if len(block) == 1 else VARIES_OF_SEVERAL)
+        clear = jnp.sum(jnp.linalg.eigvalsh(of_it @ gram @ of_it.T) > sure)
+        lost.append((clear < 2) & (not moment_columns.bounded(column)))
+    return jnp.stack(lost) if lost else jnp.zeros(0, bool)
 
 
 def _known(gram, least, constant):

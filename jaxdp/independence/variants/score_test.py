@@ -41,6 +41,12 @@ CLEAR = 6.0  # times the eigenvalue that the noise of hats' Gram matrix has, tha
 NEEDED = 4.0  # sds of the Gram matrix's noise that n typical variances must be
 EFFECT = "slope of Y on X given Z, in the columns' own units; for a variant, per allele"
 TYPICAL_LIMIT, TYPICAL_PRODUCT, TYPICAL_MEAN = 0.5, 0.1, 0.5  # B, the mean of (h r)^2, and means of x and y
+LOST = "covariates hidden by noise"
+LOST_TOLD = (
+    "Nothing could be found: by the noisy sums {names} hardly varies within its bounds, as far as this epsilon shows "
+    "it, so that it cannot be held fixed, and the p-value is 1. What would help: closer bounds, more records, a larger "
+    "epsilon."
+)
 FEW_RECORDS, STRAIGHT_LINES, JUMPS = "few records for the null model", "straight lines", "jumps"
 # What hats leave of a jump: 0.09 of an interval's share of the records, for jumps of 0.6 in h and of two residual sds.
 JUMP = 0.09 * 0.6 * 1.0
@@ -442,7 +448,20 @@ class ScoreTest(PrivateTest):
         budget, sensitivity = self.mechanism_in_force(), release.sensitivity
         sd, noise = self._sd(release)
         sd = budget["scores"].widened(self._scores(release), sd, sensitivity["scores"], noise)
-        return self._tail(release, self._scores(release), sd)
+        return jnp.where(self._loses, 1.0, self._tail(release, self._scores(release), sd))
+
+    @property
+    def _loses(self):
+        """Whether nothing of some covariate is held fixed, so that all of it would be left in S."""
+        return False if self.model is None or self.holds_any_shape else jnp.any(self.model.lost)
+
+    def effect_notes(self, shapes, release) -> dict[str, str]:
+        """Which covariates the noise hides; post-processing."""
+        test = self.settled(shapes, release)
+        if not bool(test._loses):
+            return {}
+        names = [column.name or f"column {k}" for k, column in enumerate(test.basis.columns) if test.model.lost[k]]
+        return {LOST: LOST_TOLD.format(names=" and ".join(names))}
 
     def no_gradient(self, name):
         del name
@@ -476,4 +495,5 @@ class ScoreTest(PrivateTest):
         unit = self._limits()[0] * (1.0 if self.binary else self.bound)
         family, p_value = self._of_family(self.pair_p_values(key, release))
         low, high = effect_sizes.agreeing((slope - half, slope + half), family)
+        low, high, slope = (jnp.where(self._loses, jnp.nan, part) for part in (low, high, slope))
         return Interpretation(p_value, scores, unit * slope, (unit * low, unit * high))

@@ -237,3 +237,39 @@ def test_the_call_names_what_is_missing(tmp_path):
         jaxdp.gwas(tmp_path / "study", covariates="c", names=["age"], epsilon=1.0)
     with pytest.raises(ValueError, match="neither a covariate nor the phenotype"):
         jaxdp.gwas(tmp_path / "study", bounds={"age": (1, 2)}, epsilon=1.0)
+
+
+def covariate_beside(n, wide, seed):
+    """Genotype and phenotype that follow one covariate alone, in bounds so many times as wide as its values."""
+    rng = np.random.default_rng(seed)
+    z = np.clip(rng.normal(size=n), -3, 3)
+    genotypes, cases = rng.binomial(2, 0.3 + 0.2 * z / 3), rng.random(n) < 0.4 + 0.35 * z / 3
+    return {"g": genotypes, "y": cases.astype(int), "z": z}, {"z": (-3 * wide, 3 * wide)}
+
+
+@pytest.mark.parametrize(("n", "epsilon", "wide"), [(20_000, 0.3, 10.0), (2000, 1.0, 10.0), (5000, 1.0, 5.0)])
+def test_a_covariate_that_the_noise_hides_leaves_no_finding(n, epsilon, wide):
+    """Nothing of it was held fixed, and all of these nulls were rejected."""
+    test, key = ScoreTest(epsilon=epsilon, binary=True), jax.random.key(4)
+    drawn = [covariate_beside(n, wide, seed)[0] for seed in range(40)]
+    columns = [np.stack([table[name] for table in drawn]) for name in "gyz"]
+
+    def one(given):
+        key, g, y, z = given
+        return jaxdp.run(test, key, Data((g - 1.0)[:, None], 2.0 * y - 1.0, (z / (3 * wide))[:, None])).p_value
+
+    found = jax.jit(lambda *given: jax.lax.map(one, given))(jax.random.split(key, 40), *columns)
+    assert np.sum(np.asarray(found) < 0.05) <= 2
+
+
+def test_the_answer_names_the_covariate_that_the_noise_hides():
+    for wide, hidden in ((10.0, True), (1.0, False)):
+        table, bounds = covariate_beside(20_000, wide, 0)
+        how = {"x": "g", "y": "y", "given": "z", "bounds": bounds, "levels": {"g": [0, 1, 2], "y": [0, 1]}}
+        answer = jaxdp.test(table, **how, method="score-test", epsilon=0.3, key=jax.random.key(1))
+        notes = answer.content["effect_notes"]
+        assert (answer.p_value == 1.0) is hidden
+        assert ("covariates hidden by noise" in notes) is hidden
+        if hidden:
+            assert "by the noisy sums z hardly varies within its bounds" in notes["covariates hidden by noise"]
+            assert answer.interval is None

@@ -160,7 +160,7 @@ class PairsQuery(TableQuery[PairAnswers]):
                 )[0]
 
             return self, load
-        way = {"memory": how.limit, "strict": how.strict, "records": how.records}
+        way: dict[str, Any] = {"memory": how.limit, "strict": how.strict, "records": how.records}
         table = TableInChunks(self.schema, selection.names, selection.table.source, rows=rows, **way)
         if not self.joint:
             self._require_sums(table, rows)

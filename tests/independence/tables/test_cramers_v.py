@@ -219,9 +219,7 @@ def test_levels_that_are_given_are_obeyed_or_refused():
     """One table released four bins in place of five levels, the other those of the domain in place of those given."""
     x, y, z = (np.random.default_rng(k).integers(0, 2, 500) for k in range(3))
     domain = Domain((Column("categorical", 3),), (Column("categorical", 2),), (Column("categorical", 2),))
-    found = jaxdp.run(
-        jaxdp.StratifiedTable(epsilon=1.0, levels=(2, 2)), jax.random.key(0), jaxdp.Data(x, y, z, domain)
-    )
+    found = jaxdp.run(jaxdp.StratifiedTable(epsilon=1.0, levels=(2, 2)), jax.random.key(0), jaxdp.Data(x, y, z, domain))
     assert found.release.value.shape == (2, 2, 2)
     with pytest.raises(ValueError, match="QuantileTable makes its bins itself"):
         jaxdp.run(jaxdp.QuantileTable(epsilon=1.0, levels=(5, 5)), jax.random.key(0), jaxdp.Data(1.0 * x, 1.0 * y))

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from numbers import Real
 from typing import Any, Unpack
 
@@ -265,7 +264,7 @@ def _within(key: Key, data: Any, make: Callable[..., Any], how: PCOptions, limit
     records, order = as_records(data, own["levels"]), own["max_order"]
     d = len(records.columns)
     tests = max(1, TESTS_PER_PAIR * d * (d - 1) // 2)
-    test = make(epsilon=check.share(own["epsilon"], Fraction(1, tests)))
+    test = make(epsilon=float(own["epsilon"]) / tests)
     last = largest_order(test, records, d - 2 if limit is None else min(d - 2, limit))
     settings: dict[str, Any] = {"max_order": last if order is None else order, "max_tests": tests}
     settings |= {name: own[name] for name in ("knowledge", "ledger")}  # type: ignore[literal-required]

@@ -6,7 +6,7 @@
 One JSON line per design, n and epsilon. The truth is 1/2 + the mean over groups of |theta_g - 1/2|, weighed by p_g (1 -
 p_g), theta_g = P(a value of group g is above one of the other groups) + P(they are equal)/2, by quantiles. `answered`:
 share of data sets with an interval; `covered`: of these, those whose interval holds the truth; `agree`: where it leaves
-out 0.5 exactly if p < 0.05.
+out 0.5 exactly if p <= 0.05.
 """
 
 import argparse
@@ -145,7 +145,7 @@ def measure(name: str, design: Design, n: int, epsilon: float, replicates: int) 
         "answered": round(float(answered.mean()), 4),
         "covered": round(float(inside[answered].mean()), 4) if some else None,
         "above": round(float((low > true)[answered].mean()), 4) if some else None,
-        "agree": round(float(((p < 0.05) == (low > 0.5))[answered].mean()), 4) if some else None,
+        "agree": round(float(((p <= 0.05 * (1.0 + 1e-6)) == (low > 0.5))[answered].mean()), 4) if some else None,
         "rejected": round(float((p < 0.05).mean()), 4),
         "estimate": round(float(np.median(effect[answered])), 4) if some else None,
         "width": round(float(np.median((high - low)[answered])), 4) if some else None,

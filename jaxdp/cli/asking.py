@@ -121,7 +121,7 @@ def _ask_in(folder: Path, args: argparse.Namespace, table: Any, query: Any, key:
                 told = f"what was answered is kept: the same command with --out {folder} goes on."
                 print(f"jaxdp: {told}", file=sys.stderr)
             raise
-        with _given_all_the_same(found, folder, args):
+        with _keeping_the_answer(found, folder, args):
             content = write(found, folder, options.for_the_page(args, ledger), on_stage, getattr(args, "schema", ""))
     for name in query.unfinished:
         (folder / name).unlink(missing_ok=True)  # the results are on disk: the next run is a new one
@@ -142,7 +142,7 @@ def _ask_in(folder: Path, args: argparse.Namespace, table: Any, query: Any, key:
 
 
 @contextlib.contextmanager
-def _given_all_the_same(found: Any, folder: Path, args: argparse.Namespace) -> Iterator[None]:
+def _keeping_the_answer(found: Any, folder: Path, args: argparse.Namespace) -> Iterator[None]:
     """An answer that is there, and perhaps paid for, is shown where its files fail; the error says where it is."""
     result = folder / "result.json"
     before = _identity(result)

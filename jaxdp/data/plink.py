@@ -139,7 +139,7 @@ def cohort(
     z = np.stack([scaled(values, bounds[name]) for name, values in covariates.items()], 1) if covariates else None
     if z is not None:  # who lacks a covariate is left out as one without a phenotype: what it explains is unknown
         y = np.where(np.isnan(z).any(1), np.nan, y)
-    domain = Domain((Column(),) * genotypes.counts.shape[1], (column,), (Column(),) * len(covariates))
+    domain = Domain((Column(),) * genotypes.counts.shape[1], (column,), tuple(Column(name=name) for name in covariates))
     return Data(genotypes.counts, y, z, domain)
 
 

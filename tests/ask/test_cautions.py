@@ -54,6 +54,12 @@ def _numbers(how):
     return how | {"schema": {"columns": {name: {"kind": "continuous", "bounds": [-1, 2]} for name in COLUMNS}}}
 
 
+def _of_any(content):
+    """The cautions of every answer; a release of variants may say first that its noise hides the covariate."""
+    found = list(content["cautions"])
+    return found[1:] if "num_variants" in content and "age hardly varies" in found[0] else found
+
+
 def call(kind, folder, **how):
     if kind != "gwas":
         return CALLS[kind](**({"schema": None} | known(kind) | how))
@@ -78,7 +84,7 @@ def test_python_says_few_records_much_epsilon_and_no_ledger(kind, tmp_path):
     assert len(expected) == 3
     shown = " ".join(repr(found).split())
     assert all(sentence in shown for sentence in expected)
-    assert list(found.to_dict()["cautions"]) == expected
+    assert _of_any(found.to_dict()) == expected
 
 
 @pytest.mark.full
@@ -87,7 +93,7 @@ def test_the_answer_of_every_query_has_them(name, tmp_path):
     found = queries.EVERY[name].ask(tmp_path, epsilon=9.0)
     expected = cautions(queries.ROWS, Cost(epsilon=9.0), "release", recorded=False)
     assert len(expected) >= 2
-    assert list(found.to_dict()["cautions"]) == expected
+    assert _of_any(found.to_dict()) == expected
     assert all(sentence in " ".join(repr(found).split()) for sentence in expected)
 
 
@@ -110,7 +116,7 @@ def test_the_command_says_the_same(kind, tmp_path, capsys):
     assert all(sentence in shown for sentence in expected)
     assert shown.count(NO_LEDGER) == 1
     assert "No ledger recorded this spending" in page
-    assert json.loads((out / "result.json").read_text())["cautions"] == expected
+    assert _of_any(json.loads((out / "result.json").read_text())) == expected
 
 
 def test_an_ordinary_answer_has_no_cautions():

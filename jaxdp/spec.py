@@ -15,6 +15,7 @@ from typing import Any
 from jaxdp.data.columns import CATEGORICAL, CONTINUOUS, Domain
 
 P_VALUE, DECISION, SELECTION, STAGE = "p-value", "decision", "selection", "stage"
+COEFFICIENTS = "list of coefficients"
 DEPENDENCE = "dependence"  # what tests find, but for those of one column
 
 
@@ -135,8 +136,9 @@ class TestSpec:
     name: its only name, in commands, results, ledgers, records. summary: one line for people.
     known_as: names of the classical tests that people look for and that this one stands in for ("t-test"); `find` takes
         them in any case, with any marks between words, and answers say what was taken. No two tests may claim one.
-    columns: how x, y come. publishes: "p-value" or "decision" (a bit at `level`), "selection" (which of many) or
-    "stage" (a public setting of a later test). private: False for references that only simulations may run.
+    columns: how x, y come. publishes: "p-value" or "decision" (a bit at `level`), "selection" (which of many),
+    "list of coefficients" or "stage" (a public setting of a later test). private: False for references that only
+    simulations may run.
     from_domain: (class, epsilon, domain, options) -> test, the only builder; domain is None for data in natural units.
     options: names of the `Options` that the builder reads. needs: options without which it cannot build ("law").
     assumption: what the level rests on beyond the hypothesis where Z is continuous. alternatives: the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import io
 import json
 import math
 import re
@@ -73,7 +74,8 @@ class Names(list[str]):
 
 def names(text: str) -> Names:
     """argparse type: column names separated by commas (`columns` finds names with commas in them)."""
-    found = Names(name.strip() for row in csv.reader([text], skipinitialspace=True) for name in row)
+    rows = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True)
+    found = Names(name.strip() for row in rows for name in row)
     if not found or not all(found):
         raise argparse.ArgumentTypeError(f"must be column names separated by commas, got {text!r}")
     found.text = text.strip()

@@ -64,19 +64,10 @@ def _by_simulation(content: Mapping[str, Any], setting: Any, path: str) -> dict[
         text = f"The planner needs at least {least} records to say how small an effect would have been found."
         return {"detectable_effect": None, "power": text}
     asked = ["--method", content["method"], "--n", str(content["n"]), "--epsilon", amounts.spent(content["epsilon"])]
-    asked += [
-        "--level",
-        f"{content['level']:g}",
-        "--power",
-        f"{POWER}",
-        "--schema",
-        path,
-        "--x",
-        *content["x"],
-        "--y",
-        *content["y"],
-    ]
-    asked += [word for name in content["given"] for word in ("--given", name)]
+    asked += ["--level", f"{content['level']:g}", "--power", f"{POWER}", "--schema", path]
+    for role in ("x", "y", "given"):
+        for name in content[role]:
+            asked += [f"--{role}={name}"] if name.startswith("-") else [f"--{role}", name]
     command = shlex.join(["jaxdp", "plan", *asked])
     told = f"How small an effect it would have found, at no cost, simulated in minutes: {command}"
     return {"detectable_effect": None, "power": told}

@@ -138,7 +138,8 @@ class PairsQuery(TableQuery[PairAnswers]):
     def sentence(self) -> str:
         """The query in words."""
         given = f" given {listing(self.given)}" if self.given else ""
-        return f"Which of the {len(self.asked)} pairs of {listing(self.columns)} are dependent{given}?"
+        names, pairs = listing(self.columns), len(self.asked)
+        return f"{f'Are {names}' if pairs == 1 else f'Which of the {pairs} pairs of {names} are'} dependent{given}?"
 
     def require_key(self, key: Any) -> None:
         """As of each pair."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 from typing import Any
 
 from jaxdp._base import arguments
 from jaxdp.ask.calls import SearchOptions
 from jaxdp.cli import asking, options
 
+_QUOTED = r'(?:^|(?<=[,;]))\s*"(?:[^"]|"")*"'  # a name that holds a mark which separates names or groups
 EXAMPLE = "example: jaxdp discover survey.csv --schema survey.toml --epsilon 1 --out out/graph"
 
 
@@ -49,8 +51,9 @@ def add_knowledge(parser: argparse.ArgumentParser) -> None:
 
 
 def tiers(text: str) -> list[list[str]]:
-    """argparse type: groups of column names, separated by semicolons."""
-    return [arguments.names(part) for part in text.split(";")]
+    """argparse type: groups of column names, separated by semicolons; a name that holds one stands in quotes."""
+    parted = re.sub(f"{_QUOTED}|(;)", lambda found: "\0" if found[1] else found[0], text)
+    return [arguments.names(part) for part in parted.split("\0")]
 
 
 def knowledge_of(args: argparse.Namespace) -> dict[str, Any]:

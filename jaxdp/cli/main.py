@@ -125,9 +125,11 @@ class Parser(argparse.ArgumentParser):
         missed = _MISSED.match(message)
         names = missed["option"].split("/") if missed else []
         values = [value for name, value in itertools.pairwise(self._typed) if name in names and value[0:1] == "-"]
-        if not values or values[0] in options or values[0] == "--":
+        wanted = [action.type for action in self._actions if names and names[0] in action.option_strings]
+        if not values or values[0] == "--" or (values[0] in options and wanted != [arguments.names]):
             return ""
-        return f"; a value that begins with a dash is written {shlex.quote(f'{names[0]}={values[0]}')}"
+        what = f"a column named {values[0]}" if values[0] in options else "a value that begins with a dash"
+        return f"; {what} is written {shlex.quote(f'{names[0]}={values[0]}')}"
 
     def _reads_no_data(self, arguments) -> str:
         """For a file given to a command that takes none but a schema."""

@@ -134,21 +134,21 @@ def _columns(path: str | os.PathLike) -> tuple[str, list[str], dict[str, str], s
 def _header(path: str | os.PathLike) -> tuple[list[str], str]:
     """The names of the first line, and the delimiter that cuts it into most pieces."""
     try:
-        with files.text(path) as file:
-            line = file.readline(1 << 20)
+        cut = {mark: fields for mark in USUAL_DELIMITERS if (fields := _cut(path, mark)) is not None}
     except UnicodeDecodeError:
         raise ValueError(f"data file {os.fspath(path)} is not UTF-8 text: save it as CSV in UTF-8.") from None
-    cut = {mark: fields for mark in USUAL_DELIMITERS if (fields := _cut(line, mark)) is not None}
     if not cut:
         raise ValueError(f"data file {os.fspath(path)} has a header line that is not CSV.")
     delimiter = max(cut, key=lambda mark: len(cut[mark]))
     return [field.strip() for field in cut[delimiter]], delimiter
 
 
-def _cut(line: str, delimiter: str) -> list[str] | None:
-    """The fields of a line; None where its quotes do not stand beside this delimiter."""
+def _cut(path: str | os.PathLike, delimiter: str) -> list[str] | None:
+    """The fields of the header; None where its quotes do not stand beside this delimiter."""
     try:
-        return next(csv.reader([line], delimiter=delimiter, strict=True), [])
+        with files.text(path) as file:
+            lines = iter(lambda: file.readline(1 << 20), "")
+            return next(csv.reader(lines, delimiter=delimiter, strict=True), [])
     except csv.Error:
         return None
 

@@ -11,9 +11,11 @@ import hashlib
 import io
 import os
 import pickle
+import re
 import shlex
 import stat
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +48,7 @@ class KeptSums:
                 f"{folder} may be entered by others: the sums in it have no noise, so give a folder of your own "
                 f"(chmod 700 {shlex.quote(str(folder))})."
             )
-        if any(path.suffix != _ENDS for path in self.folder.iterdir()):
+        if not all(map(_is_ours, self.folder.iterdir())):
             raise ValueError(f"{folder} holds other files: give an empty folder, or none yet.")
 
     def add_up(
@@ -122,6 +124,17 @@ def files_of(source: Any) -> list[str]:
         raise ValueError("sums are kept of files alone: give a folder, a glob or a file, or leave --keep-sums out.")
     found = batches.paths(source)
     return [os.fspath(source)] if found is None else found
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether these are sums that were kept, or begun to be written: all others are deleted by nobody."""
+    if re.fullmatch(rf"\d+{_ENDS}\.\d+{_ENDS}", path.name):
+        return True
+    try:
+        with zipfile.ZipFile(path) as content:
+            return path.suffix == _ENDS and {"state.npy", "stage.npy", "done.npy"} <= set(content.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _state_of(path: str) -> tuple[str, int, int]:

@@ -82,17 +82,27 @@ def _columns(path: Any, file: BinaryIO, names: Sequence[str], delimiter: str) ->
             f"data file {name} ends its lines with carriage returns alone, as old spreadsheets do: save it with line "
             "feeds, which `jaxdp check` and strict reading go by."
         )
-    fields = _fields(line, file, delimiter, None, None) if line.strip() else []
-    if fields is None:
+    try:
+        fields = next(csv.reader(_texts(line, file), delimiter=delimiter, strict=True), [])
+    except (UnicodeDecodeError, csv.Error):
         raise ValueError(
             f"data file {name} has a header line, which names the columns, that is not CSV in UTF-8: save it as CSV in "
             f"UTF-8, or convert it by `iconv -f latin1 -t UTF-8 {shlex.quote(name)} > NEW.csv`."
-        )
+        ) from None
     fields = [field.strip() for field in fields]
     return len(fields), header.positions(name, fields, names, delimiter)
 
 
-def _fields(line: bytes, file: BinaryIO, delimiter: str, width: int | None, faults) -> list[str] | None:
+def _texts(line: bytes, file: BinaryIO) -> Iterator[str]:
+    """The lines of a header, of which a quoted name may hold breaks. Errors: csv.Error for an endless one."""
+    while line:
+        if len(line) == LONGEST_LINE:
+            raise csv.Error
+        yield line.decode()
+        line = file.readline(LONGEST_LINE)
+
+
+def _fields(line: bytes, file: BinaryIO, delimiter: str, width: int, faults) -> list[str] | None:
     """The fields of one line; None for a malformed one."""
     fault = None
     if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
@@ -101,7 +111,7 @@ def _fields(line: bytes, file: BinaryIO, delimiter: str, width: int | None, faul
             pass
     else:
         fields, fault = _parsed(line.rstrip(b"\r\n"), delimiter)
-        if fault is None and width is not None and len(fields) != width:
+        if fault is None and len(fields) != width:
             fault = WIDTH
     if fault is None:
         return fields

@@ -44,6 +44,7 @@ COARSE = 2.0  # roots of n: fewer times than that, each as frequent as the other
 RESOLUTION = 0.05  # quantile of the distances of values that is taken for the step of a column; its least may be odd
 TIED_RECORDS, TIED_WHOLE = 4.0, 1.25  # so many records a value are taken for codes; of whole numbers, so many
 MIN_COUNTED, COUNTED_SHARE = 100, 0.4  # values of a counter, and their part of its range; samples of few ties have less
+DECIMAL_SHARE = 0.05  # so many numbers such as 1,5 for each one such as 1,234 tell the comma of both; fewer are slips
 _TRUTH = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f", "0", "1"})
 BINS = 40  # of a histogram of the scaled values
 CROWDED_SHARE, CROWDED_WIDTH = 0.9, 0.25  # so many of the values in so much of the bounds are told
@@ -450,7 +451,9 @@ class ColumnReport:
     def _hint(self) -> str:
         notations = self.notations.copy()
         if notations[DECIMAL_COMMA_TOO]:  # the small numbers of such a column show the comma alone
-            notations[DECIMAL_COMMA_TOO] += notations.pop("numbers with a decimal comma", 0)
+            notations[DECIMAL_COMMA_TOO] += notations.pop(DECIMAL_COMMA, 0)
+        elif notations[DECIMAL_COMMA] >= DECIMAL_SHARE * notations[THOUSANDS]:  # 1,5 has no thousands: nor has 1,234
+            notations[DECIMAL_COMMA] += notations.pop(THOUSANDS, 0)
         likely = notations.most_common(1)
         if likely and likely[0][0] and 2 * likely[0][1] > self.notations.total():
             way_out = (OF_A_DRAFT if self.rule.drafted else WAYS_OUT).get(likely[0][0])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import itertools
+import numbers
 import operator
 import os
 from collections import Counter
@@ -24,6 +25,7 @@ from jaxdp.data import arrow_csv, batches, files, header, lines
 from jaxdp.data.texts import TextColumn, WholeColumn
 
 PIECE_ROWS = 65_536
+RENAMED = "names are texts: write df.columns = df.columns.astype(str) first."
 NOT_ONE = "column {!r} has cells that are lists or bytes: give one number or text a cell."
 
 
@@ -312,7 +314,9 @@ def _frame_columns(source: Any, names: Sequence[str], strict: bool) -> dict[str,
     for name in names:
         matches = [label for label in available if label == name]
         if not matches:
-            raise ValueError(f"column {name!r} is not in the table ({len(available)} columns): check the spelling.")
+            numbered = any(isinstance(label, numbers.Number) for label in available)
+            hint = f"its columns are numbered, {RENAMED}" if numbered else "check the spelling."
+            raise ValueError(f"column {name!r} is not in the table ({len(available)} columns): {hint}")
         if len(matches) > 1:
             raise ValueError(f"the table has {len(matches)} columns named {name!r}: rename them.")
         columns[name] = _values(name, source[name], strict)

@@ -454,7 +454,9 @@ def as_names(role: str, names: Any) -> list[str]:
     """One name or several, as a list; TypeError for anything else."""
     names = [names] if isinstance(names, str) else list(names) if isinstance(names, Sequence) else names
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{role} must be a column name or a list of names, got {printed(names)}.")
+        numbered = any(isinstance(name, int) for name in (names if isinstance(names, list) else [names]))
+        hint = f"; {readers.RENAMED}" if numbered else "."
+        raise TypeError(f"{role} must be a column name or a list of names, got {printed(names)}{hint}")
     return names
 
 

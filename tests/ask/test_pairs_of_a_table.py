@@ -68,6 +68,10 @@ def ask(key=3, **how):
     return jaxdp.test_pairs(made.pop("table", table()), **made)
 
 
+def test_one_pair_is_asked_about_as_one():
+    assert ask(columns=["two", "other"]).content["title"] == "Are two and other dependent?"
+
+
 def by_pair(answers, name):
     return {(pair["x"], pair["y"]): pair[name] for pair in answers.pairs}
 

@@ -1,12 +1,18 @@
 """What a newcomer gets wrong on the way to a first answer: each place says what to write instead."""
 
+import argparse
+import csv
 import gzip
+import json
+import tomllib
 
 import jax
 import numpy as np
+import pandas
 import pytest
 
 import jaxdp
+from jaxdp.cli import discover
 from jaxdp.cli.main import main
 from jaxdp.data import files
 from jaxdp.data.parse_report import ParseReport
@@ -213,6 +219,73 @@ def test_a_value_that_begins_with_a_dash_says_how_it_is_written(capsys):
     assert f"{hint} --given=-z (see" in said(capsys, "test", *rest, "--x", "x", "--given", "-z")
     for forgotten in (["--x", "--given", "z"], ["--given", "z", "--x"]):
         assert hint not in said(capsys, "test", *rest, *forgotten)
+    told = said(capsys, "test", *rest, "--x", "--seed")
+    assert "; a column named --seed is written --x=--seed (see" in told
+    assert "is written" not in said(capsys, "test", *rest, "--level", "--seed")
+
+
+ODD = ("dose\nmg", "y;z", "--epsilon")
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """A table whose names hold a line break, a semicolon and the dashes of an option, with its schema."""
+    values = np.random.default_rng(0).normal(size=(300, 3)).round(2)
+    with (tmp_path / "d.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([ODD, *values])
+    sections = (f'[columns.{json.dumps(name)}]\nkind = "continuous"\nbounds = [-3, 3]\n' for name in ODD)
+    (tmp_path / "s.toml").write_text("".join(sections))
+    return [str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml")]
+
+
+@pytest.mark.parametrize("strict", [[], ["--strict"]])
+@pytest.mark.parametrize("name", ['"dose\nmg"', "dose\nmg", "--epsilon"])
+def test_columns_with_odd_names_are_tested(odd, name, strict, tmp_path, capsys):
+    asked = ["test", *odd, f"--x={name}", "--y", "y;z", "--epsilon", "1", "--seed", "1", *strict]
+    assert main([*asked, "--out", str(tmp_path / "out")]) == 0
+    assert ("--x=--epsilon --y 'y;z'" in capsys.readouterr().out) == (name == "--epsilon")
+
+
+def test_a_line_break_in_a_name_of_the_header_is_checked_and_drafted(odd, tmp_path, capsys):
+    assert main(["check", *odd]) == 0
+    assert main(["schema", "draft", odd[0], "--out", str(tmp_path / "draft.toml")]) == 0
+    assert list(tomllib.loads((tmp_path / "draft.toml").read_text())["columns"]) == list(ODD)
+
+
+def test_a_group_of_columns_may_hold_a_quoted_semicolon():
+    assert discover.tiers("a,b; c") == [["a", "b"], ["c"]]
+    assert discover.tiers('"y;z",a; "b,c";5" pipe') == [["y;z", "a"], ["b,c"], ['5" pipe']]
+    with pytest.raises(argparse.ArgumentTypeError):
+        discover.tiers("a;;b")
+
+
+def test_numbered_columns_of_a_frame_say_how_they_are_renamed():
+    frame = pandas.DataFrame(np.zeros((40, 2)))
+    way_out = r"df\.columns = df\.columns\.astype\(str\)"
+    for names in ((0, 1), ("0", "1")):
+        with pytest.raises((TypeError, ValueError), match=way_out):
+            jaxdp.test(frame, x=names[0], y=names[1], bounds={"0": (-3, 3), "1": (-3, 3)}, epsilon=1.0)
+    with pytest.raises(ValueError, match=r"check the spelling"):
+        jaxdp.test(frame.rename(columns=str), x="0", y="2", bounds={"0": (-3, 3), "2": (-3, 3)}, epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("cells", "hint"),
+    [
+        (["1,5", "2,25", "3,125"], 'decimal comma: write decimal = "," in the schema'),
+        (["1,234"] * 40 + ["1,5"], 'thousands separators: write thousands = ","'),
+    ],
+)
+def test_a_comma_before_other_than_three_digits_is_the_decimal_mark(cells, hint):
+    schema = {"columns": {name: {"kind": "continuous", "bounds": [0, 9]} for name in "ab"}}
+    with pytest.raises(ValueError, match=hint):
+        jaxdp.test({"a": cells * 10, "b": [1.0] * 10 * len(cells)}, schema=schema, x="a", y="b", epsilon=1.0)
+
+
+def test_the_list_of_methods_says_what_each_one_publishes(capsys):
+    assert main(["methods"]) == 0
+    _, _, row = capsys.readouterr().out.partition("  micr-pairs ")
+    assert "publishes a list of coefficients; needs columns" in row.split("\n")[1]
 
 
 def test_truth_values_beside_other_levels_name_the_key():

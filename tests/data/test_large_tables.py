@@ -1,6 +1,7 @@
 """Tables that are read in chunks: files of a folder, Arrow data sets, DuckDB, Dask; the same answers as in memory."""
 
 import functools
+import io
 import json
 import os
 import shutil
@@ -439,14 +440,23 @@ def test_kept_sums_of_something_else_are_refused(folder, small_memory, tmp_path,
         ask("noisy-table")
     with pytest.raises(ValueError, match="holds other files"):
         asked(str(copied), "noisy-table", keep_sums=private(tmp_path / "other"))
+    for number, content in enumerate((b"check sums", npz(rows=1))):
+        with pytest.raises(ValueError, match="holds other files"):
+            asked(str(copied), "noisy-table", keep_sums=private(tmp_path / f"{number}", "0.sums", content))
     with pytest.raises(ValueError, match="sums are kept of files alone"):
         asked(pa.dataset.dataset(str(folder)), "noisy-table", keep_sums=tmp_path / "new")
 
 
-def private(folder):
+def private(folder, name="mine.txt", content=b"mine"):
     folder.mkdir(mode=0o700)
-    (folder / "mine.txt").write_text("mine")
+    (folder / name).write_bytes(content)
     return folder
+
+
+def npz(**arrays):
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    return content.getvalue()
 
 
 @pytest.mark.parametrize("method", ["margin-adaptive", "unit-circle"])

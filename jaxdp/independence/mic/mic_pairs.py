@@ -13,7 +13,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.independence.mic import mic_common, mic_parameters, mic_sensitivity
 from jaxdp.mechanisms import Laplace
-from jaxdp.spec import P_VALUE, SELECTION, TestSpec
+from jaxdp.spec import COEFFICIENTS, SELECTION, TestSpec
 from jaxdp.statistics.mic import mic_grids, mic_pairs
 
 
@@ -40,7 +40,7 @@ class MICrPairs(PrivateQuery):
     spec: ClassVar[TestSpec] = TestSpec(
         name="micr-pairs",
         summary="maximal information coefficient of every pair of many columns",
-        publishes=P_VALUE,
+        publishes=COEFFICIENTS,
         needs=("columns",),
         alternatives="any dependence of two columns",
         needs_all="it looks for the best cuts between sorted records",

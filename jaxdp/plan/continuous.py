@@ -57,7 +57,7 @@ def gcm_power(setting: Setting, n: int, epsilon: float, effect: float, level: fl
     """The non-private GCM with an exact fit: T ~ N(sqrt(n) mean(R)/sd(R), 1). epsilon is not used."""
     del epsilon
     mean, sd = _gcm_ratio(setting, effect)
-    return _normal_power(math.sqrt(n) * mean / sd, level)
+    return laws.two_sided_power(math.sqrt(n) * mean / sd, level)
 
 
 def _private_gcm_power(constant):
@@ -71,7 +71,7 @@ def _private_gcm_power(constant):
         between = np.var(moments["plain_mean"])
         noise = laws.Noise.of(epsilon, 1.0, float(constant(PUBLISHED_RIDGE)))
         variance = np.mean(moments["plain_variance"]) + between + noise.variance
-        return _normal_power(math.sqrt(n) * mean / math.sqrt(variance), level)
+        return laws.two_sided_power(math.sqrt(n) * mean / math.sqrt(variance), level)
 
     return power
 
@@ -135,13 +135,6 @@ def _gcm_ratio(setting: Setting, effect: float) -> tuple[float, float]:
         spread = np.mean(moments["product_variance"]) + np.var(moments["covariance"])
         return float(np.mean(moments["covariance"])), math.sqrt(spread)
     return effect, math.sqrt(1.0 + 2.0 * effect**2)
-
-
-def _normal_power(mean: float, level: float) -> float:
-    from scipy.special import ndtr, ndtri
-
-    critical = -ndtri(level / 2.0)
-    return float(ndtr(mean - critical) + ndtr(-mean - critical))
 
 
 def _cell_sums(setting: Setting, n: int, effect: float, limits, shift) -> tuple[float, float, float]:

@@ -1,6 +1,6 @@
 """Laws that the planning formulas share: winsorised normals, tables cut from normals, sums in noise.
 
-NumPy float64 on the host: nothing here is compiled but the best level of winsorising.
+NumPy float64 on the host, but for `released` and what is compiled.
 """
 
 import dataclasses
@@ -14,7 +14,9 @@ import numpy as np
 
 from jaxdp import null_laws
 from jaxdp._base.kept_programs import kept_jit
+from jaxdp.core import Cost, Release
 from jaxdp.independence.continuous import score_law
+from jaxdp.mechanisms import Gaussian
 from jaxdp.statistics.winsorize import best_level
 
 REACH, POINTS = 8.0, 401  # trapezoid rule for a normal variable
@@ -27,6 +29,34 @@ class Concentrated:
     """A budget of rho-zCDP, spent on Gaussian noise, in the place of an epsilon."""
 
     rho: float
+
+
+def budget(epsilon: "float | Concentrated") -> dict[str, Any]:
+    """The field of a test that holds it."""
+    return {"mechanism": Gaussian(epsilon.rho)} if isinstance(epsilon, Concentrated) else {"epsilon": epsilon}
+
+
+def released(query, bounds, key, value, num_records) -> Release:
+    """A release of this statistic in a simulation. bounds: the sensitivity of the query."""
+    mechanism = query.mechanism_in_force()
+    if isinstance(value, dict):
+        keys = dict(zip(value, jax.random.split(key, len(value)), strict=True))
+        noise = {name: mechanism[name].noise(keys[name], bounds[name], jnp.shape(value[name])) for name in value}
+    else:
+        noise = mechanism.noise(key, bounds, jnp.shape(value))
+    return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), num_records)
+
+
+def bisected(holds, start, end, steps: int = STEPS):
+    """The last place known to hold and the first known not to, between `start`, where a condition holds, and `end`.
+
+    holds: condition of a number, or of each of an array, that ceases once on the way.
+    """
+    for _ in range(steps):
+        middle = 0.5 * (start + end)
+        held = holds(middle)
+        start, end = np.where(held, middle, start), np.where(held, end, middle)
+    return start, end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,13 +289,9 @@ def _critical(null_sds, noise: Noise, level, variance_noise, scores: bool):
         p_value = functools.partial(_p_value_of_scores, normal=noise.normal)
     scale, spread = np.float64(noise.scale), np.float64(variance_noise)
     reach = np.sqrt(null_sds**2 + (2.5 if noise.normal else 0.25) * variance_noise / noise.scale**2) + noise.scale
-    low, high = np.zeros_like(null_sds), (40.0 + 2.0 * np.log(1.0 / level)) * reach
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        with np.errstate(all="ignore"):  # of the side of a choice that is not taken
-            too_low = p_value(middle, null_sds, scale, spread) > level
-        low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
-    return high
+    far = (40.0 + 2.0 * np.log(1.0 / level)) * reach
+    with np.errstate(all="ignore"):  # of the side of a choice that is not taken
+        return bisected(lambda value: p_value(value, null_sds, scale, spread) > level, np.zeros_like(null_sds), far)[1]
 
 
 def _p_value_of_scores(value, sd, scale, variance_noise, *, normal: bool):
@@ -306,11 +332,24 @@ def laplace_tail(x, scale):
     return np.where(np.asarray(x) >= 0, beyond, 1.0 - beyond)
 
 
-def folded_power(mean: float, sd: float, null_sd: float, scale: float, level: float) -> float:
-    """P(|N(mean, sd^2)| + L >= t), t the (1 - level)-quantile of |N(0, null_sd^2)| + L, L ~ Laplace(scale)."""
+def normal_points() -> tuple[np.ndarray, np.ndarray]:
+    """Values of a standard normal variable and their weights."""
     deviate = np.linspace(-8.0, 8.0, 801)
     mass = np.exp(-0.5 * deviate**2)
-    mass /= mass.sum()
+    return deviate, mass / mass.sum()
+
+
+def two_sided_power(mean: float, level: float) -> float:
+    """P(reject) where N(mean, 1) is judged by its two-sided p-value."""
+    from scipy.special import ndtr, ndtri
+
+    critical = -ndtri(level / 2.0)
+    return float(ndtr(mean - critical) + ndtr(-mean - critical))
+
+
+def folded_power(mean: float, sd: float, null_sd: float, scale: float, level: float) -> float:
+    """P(|N(mean, sd^2)| + L >= t), t the (1 - level)-quantile of |N(0, null_sd^2)| + L, L ~ Laplace(scale)."""
+    deviate, mass = normal_points()
     null = [(np.abs(null_sd * deviate), mass)]
     return largest_quantile_power(null, (np.abs(mean + sd * deviate), mass), scale, level)
 
@@ -325,12 +364,8 @@ def largest_quantile_power(null, other, scale: float, level: float) -> float:
         return float(law[1] @ laplace_tail(t - law[0], scale))
 
     reach = 60.0 * scale
-    low, high = -reach, reach + max(float(values.max()) for values, _ in null)
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        too_low = max(tail(law, middle) for law in null) > level
-        low, high = (middle, high) if too_low else (low, middle)
-    return tail(other, high)
+    far = reach + max(float(values.max()) for values, _ in null)
+    return tail(other, bisected(lambda t: max(tail(law, t) for law in null) > level, -reach, far)[1])
 
 
 def two_noises_power(mean: float, sd: float, null_sd: float, scale: float, level: float) -> float:
@@ -341,18 +376,13 @@ def two_noises_power(mean: float, sd: float, null_sd: float, scale: float, level
         beyond = 0.25 * (2.0 + size) * np.exp(-size)
         return np.where(x >= 0, beyond, 1.0 - beyond)
 
-    deviate = np.linspace(-8.0, 8.0, 801)
-    mass = np.exp(-0.5 * deviate**2)
-    mass /= mass.sum()
+    deviate, mass = normal_points()
 
     def beyond(t, center, width):
         return float(mass @ (tail(t - center - width * deviate) + tail(t + center + width * deviate)))
 
-    low, high = 0.0, 10.0 * (null_sd + 6.0 * scale)
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if beyond(middle, 0.0, null_sd) > level else (low, middle)
-    return beyond(high, mean, sd)
+    far = 10.0 * (null_sd + 6.0 * scale)
+    return beyond(bisected(lambda t: beyond(t, 0.0, null_sd) > level, 0.0, far)[1], mean, sd)
 
 
 def quadratic_power(signal, off, metric, n: int, table, noise_scale: float, level: float) -> float:

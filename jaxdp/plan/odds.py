@@ -15,13 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base import check
-from jaxdp.core import Cost, Release
 from jaxdp.data.dataset import BINARY, Column, Data
 from jaxdp.independence.continuous import moment_test
 from jaxdp.independence.continuous.logistic_regression import LogisticRegression
 from jaxdp.independence.continuous.moment_stages import LEFT, REACH, centre_grid, scale_grid
 from jaxdp.independence.continuous.regression_test import CENTRES_SHARE, GRID, SCALES_SHARE
-from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import laws
 from jaxdp.plan.setting import SCALED, Setting
 from jaxdp.statistics import moments
@@ -223,27 +221,12 @@ def _population(setting: RegressionSetting, effect: float):
     normal = ndtri(np.clip(drawn, 1e-9, 1.0 - 1e-9)) @ setting.root.T
     seen = np.asarray(setting.standard(normal), float)
     along = seen @ np.array(setting.slopes(effect))
-    low, high = -FAR, FAR
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        rate = np.mean(setting.mean(middle + along))
-        low, high = (middle, high) if rate < setting.rate else (low, middle)
-    return low, setting.mean(low + along), seen, normal
-
-
-def _budget(epsilon) -> dict:
-    return {"mechanism": Gaussian(epsilon.rho)} if isinstance(epsilon, laws.Concentrated) else {"epsilon": epsilon}
+    constant, _ = laws.bisected(lambda one: np.mean(setting.mean(one + along)) < setting.rate, -FAR, FAR, HALVINGS)
+    return constant, setting.mean(constant + along), seen, normal
 
 
 def _noisy(query, key, value, num_records):
-    """A release of this statistic in a simulation; the noise does not depend on n."""
-    bounds, mechanism = query.sensitivity(1), query.mechanism_in_force()
-    if isinstance(value, dict):
-        keys = dict(zip(value, jax.random.split(key, len(value)), strict=True))
-        noise = {name: mechanism[name].noise(keys[name], bounds[name], part.shape) for name, part in value.items()}
-    else:
-        noise = mechanism.noise(key, bounds, value.shape)
-    return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), num_records)
+    return laws.released(query, query.sensitivity(1), key, value, num_records)  # the noise does not depend on n
 
 
 def _placed(test, key, num_records, noise):
@@ -314,7 +297,7 @@ def power_of(kind, setting: Setting, n: int, epsilon, effect: float, level: floa
         chance, low, high = setting.two_values(mean)
         x, z = setting.as_read(np.concatenate([normal, normal]), SCALED)
         data = Data(x, jnp.asarray(np.concatenate([high, low])), z, setting.domain(SCALED))
-        test = kind(**_budget(epsilon), enforce_rule=False)._with_layout(data).decided(n)
+        test = kind(**laws.budget(epsilon), enforce_rule=False)._with_layout(data).decided(n)
         if test._centres_are_known(n):
             sd = np.full(test.num_clipped, setting.residual_sd)
             test = dataclasses.replace(test, centres=0.0 * sd, scales=sd)
@@ -335,8 +318,6 @@ def logistic_power(setting: Setting, n: int, epsilon, effect: float, level: floa
 
 def plain_power_of(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
     """Wald's test of maximum likelihood without privacy, by its sandwich variance. epsilon is not used."""
-    from scipy.stats import norm
-
     del epsilon
     assert isinstance(setting, RegressionSetting)
     _, mean, seen, _ = _population(setting, effect)
@@ -344,6 +325,4 @@ def plain_power_of(setting: Setting, n: int, epsilon, effect: float, level: floa
     steep, variance = setting.curvature(mean)
     back = np.linalg.inv((one * steep[:, None]).T @ one / PLACES)
     spread = back @ ((one * variance[:, None]).T @ one / PLACES) @ back
-    moved = abs(effect) * math.sqrt(n / spread[-1, -1])
-    limit = norm.isf(0.5 * level)
-    return float(norm.sf(limit - moved) + norm.cdf(-limit - moved))
+    return laws.two_sided_power(abs(effect) * math.sqrt(n / spread[-1, -1]), level)

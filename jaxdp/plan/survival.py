@@ -12,11 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base import check
-from jaxdp.core import Cost, Release
 from jaxdp.data import conditioning
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.independence.survival.log_rank import OF_TIME, PAIR, LogRank
-from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import laws
 from jaxdp.plan.setting import Setting
 from jaxdp.statistics import log_rank
@@ -141,13 +139,7 @@ def released(test, key, table, num_records):
     """The last stage and its release of a simulated run of `LogRank`, which reads its table alone."""
 
     def noisy(query, key, value):
-        bounds, mechanism = query.sensitivity(num_records), query.mechanism_in_force()
-        if isinstance(value, dict):
-            keys = dict(zip(value, jax.random.split(key, len(value)), strict=True))
-            noise = {name: mechanism[name].noise(keys[name], bounds[name], jnp.shape(value[name])) for name in value}
-        else:
-            noise = mechanism.noise(key, bounds, value.shape)
-        return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), num_records)
+        return laws.released(query, query.sensitivity(num_records), key, value, num_records)
 
     of_counts, of_scores = jax.random.split(key)
     first = noisy(test.first, of_counts, log_rank.blocked(table, test.second.blocks))
@@ -168,9 +160,7 @@ def _p_values(test, key, tables, num_records):
 def log_rank_power(setting: Setting, n: int, epsilon: float | laws.Concentrated, effect: float, level: float) -> float:
     """`LogRank` on `DRAWS` tables of the setting's law, whose draws are the same at every n, budget and effect."""
     assert isinstance(setting, SurvivalSetting)
-    test = (
-        LogRank(mechanism=Gaussian(epsilon.rho)) if isinstance(epsilon, laws.Concentrated) else LogRank(epsilon=epsilon)
-    )
+    test = LogRank(**laws.budget(epsilon))
     counts = np.random.default_rng(SEED).multinomial(n, setting.cells(effect).ravel(), size=DRAWS)
     with jax.enable_x64(True):
         x, y, z = (jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((n,), (n, 2), (n, len(setting.z))))
@@ -184,7 +174,7 @@ def log_rank_power(setting: Setting, n: int, epsilon: float | laws.Concentrated,
 
 def plain_log_rank_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
     """The log-rank test without privacy, by its events (Schoenfeld 1981). epsilon is not used."""
-    from scipy.stats import chi2, ncx2, norm
+    from scipy.stats import chi2, ncx2
 
     del epsilon
     assert isinstance(setting, SurvivalSetting)
@@ -194,5 +184,4 @@ def plain_log_rank_power(setting: Setting, n: int, epsilon: float, effect: float
     if setting.groups > PAIR:
         freedom = setting.groups - 1
         return float(ncx2.sf(chi2.isf(level, freedom), freedom, max(events * spread, 1e-9)))
-    moved, limit = math.sqrt(events * spread), norm.isf(0.5 * level)
-    return float(norm.sf(limit - moved) + norm.cdf(-limit - moved))
+    return laws.two_sided_power(math.sqrt(events * spread), level)

@@ -198,9 +198,7 @@ def chi2_laplace_power(setting: Setting, n: int, epsilon: float, effect: float, 
     first, second = rates(effect)
     groups = Groups(n // 2, n - n // 2)
     scale = unit_circle.chi_squared_sensitivity(groups) / epsilon
-    deviate = np.linspace(-8.0, 8.0, 801)
-    mass = np.exp(-0.5 * deviate**2)
-    mass /= mass.sum()
+    deviate, mass = laws.normal_points()
     average = (first + second) / 2.0
     shift = math.sqrt(n / 4.0) * (first - second) / math.sqrt(average * (1.0 - average))
     sd = math.sqrt((first * (1 - first) + second * (1 - second)) / (2.0 * average * (1.0 - average)))

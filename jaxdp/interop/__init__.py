@@ -10,6 +10,7 @@ from jaxdp._base import lazy
 _EXPORTS = {
     "PrivateQueries": "queries",
     "PrivateSelector": "sklearn",
+    "acro_output": "acro",
     "causal_learn_test": "causal_learn",
     "dodiscover_test": "dodiscover",
     "dowhy_test": "dowhy",

@@ -1,5 +1,6 @@
 """Written by scripts/make_stubs.py from the exports of this package: what type checkers see."""
 
+from jaxdp.interop.acro import acro_output as acro_output
 from jaxdp.interop.causal_learn import causal_learn_test as causal_learn_test
 from jaxdp.interop.dodiscover import dodiscover_test as dodiscover_test
 from jaxdp.interop.dowhy import dowhy_test as dowhy_test

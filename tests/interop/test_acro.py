@@ -44,7 +44,8 @@ def answered(tmp_path, monkeypatch):
 def test_each_file_of_an_answer_is_an_output_with_what_the_page_says(answered, command):
     folder, session = answered(command=command), StandIn()
     added = acro_output(session, folder)
-    assert list(session.outputs) == added and str(folder / "result.json") in added
+    assert list(session.outputs) == added
+    assert str(folder / "result.json") in added
     (comment,) = set(session.outputs.values())
     assert json.loads((folder / "result.json").read_text())["answer"] in comment
     assert "What it cost: epsilon = 1." in comment

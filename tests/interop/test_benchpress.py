@@ -1,5 +1,6 @@
 """The Benchpress module: its script as Snakemake runs it, and files that fit together."""
 
+import contextlib
 import json
 import re
 import runpy
@@ -52,7 +53,8 @@ def test_continuous_data_are_clipped_to_the_bounds_and_a_seed_gives_its_graph_ag
     a, b = rng.normal(size=(2, 4000))
     table = pd.DataFrame({"a": a, "b": b, "c": (a + b) / np.sqrt(2)})
     first = ran(tmp_path, table, bounds="4", delta="1e-6")
-    assert first["c"].tolist() == [1, 1, 0] and first.loc[0, "b"] == first.loc[1, "a"] == 0
+    assert first["c"].tolist() == [1, 1, 0]
+    assert first.loc[0, "b"] == first.loc[1, "a"] == 0
     assert first.loc[2].tolist() == [0, 0, 0]  # a -> c <- b
     assert first.equals(ran(tmp_path, table, bounds="4", delta="1e-6"))
 
@@ -60,9 +62,9 @@ def test_continuous_data_are_clipped_to_the_bounds_and_a_seed_gives_its_graph_ag
 @pytest.mark.full
 def test_a_limit_of_time_is_left_to_benchpress(tmp_path, stand_in):
     asked = []
-    stand_in.timeoutf = lambda seconds, *files: asked.append(seconds) or open(tmp_path / "entered", "w")
+    stand_in.timeoutf = lambda *given: asked.append(given) or contextlib.nullcontext()
     ran(tmp_path, pd.DataFrame({"a": [2, *[0, 1] * 60], "b": [2, *[1, 0] * 60]}), timeout="60")
-    assert asked == [60] and (tmp_path / "entered").exists()
+    assert [given[0] for given in asked] == [60]
 
 
 def test_the_files_of_the_module_fit_together():
@@ -71,4 +73,5 @@ def test_the_files_of_the_module_fit_together():
     assert read == {*item["properties"], "seed"} - {"id"}
     assert set(item["required"]) == set(item["properties"]) == set(item["examples"][0])
     info = json.loads((MODULE / "info.json").read_text())
-    assert info["outputs"] == "adjmat" and info["graph_types"] == ["CPDAG"]
+    assert info["outputs"] == "adjmat"
+    assert info["graph_types"] == ["CPDAG"]

@@ -13,7 +13,7 @@ import pandas as pd
 import jaxdp
 
 sys.path.append("workflow/scripts/utils")  # of Benchpress, which runs this in its own folder
-from add_timeout import timeoutf  # noqa: E402
+from add_timeout import timeoutf
 
 
 def table_and_schema(path: str, bounds: str):
@@ -47,10 +47,9 @@ def search(data: str, output: dict[str, str], options: dict[str, str]) -> None:
 START = time.perf_counter()
 snakemake = globals()["snakemake"]  # which Snakemake puts here
 GIVEN = snakemake.input["data"], snakemake.output, snakemake.wildcards
+FILES = [snakemake.output[name] for name in ("adjmat", "time", "ntests")]
 if snakemake.wildcards["timeout"] == "None":
     search(*GIVEN)
 else:
-    with timeoutf(
-        int(snakemake.wildcards["timeout"]), *(GIVEN[1][name] for name in ("adjmat", "time", "ntests")), START
-    ):
+    with timeoutf(int(snakemake.wildcards["timeout"]), *FILES, START):
         search(*GIVEN)

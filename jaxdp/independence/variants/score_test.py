@@ -144,7 +144,9 @@ class ScoreTest(PrivateTest):
         effect=EFFECT,
         own_units=_own_units,
         accepts=_bounded_x,
-        planning=Planning(formula="variants:score_power", gaussian_formula="always", min_records=50, table=True),
+        planning=Planning(
+            formula="variants:score_power", gaussian_formula="always", min_records=50, table=True, linear=True
+        ),
         needs_all="persons are read all at once, variants in blocks by `jaxdp gwas`",
         theory="docs/theory/score_test.md",
     )

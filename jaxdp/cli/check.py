@@ -122,10 +122,8 @@ def _counted(path: str, rules, delimiter: str, strict: bool, unit: str = "", uni
     report = ParseReport(watch)
     ids = [unit] if unit and units is not None else []
     try:
-        for piece in readers.pieces(
-            path, list(dict.fromkeys([*rules, *ids])), delimiter, strict=strict, **report.reading
-        ):
-            report.add_piece(rules, piece)
+        names = list(dict.fromkeys([*rules, *ids]))
+        for piece in readers.counted(path, names, delimiter, rules, report, strict=strict):
             if units is not None and unit:
                 units.update(map(id_of, piece[unit]))
     except readers.FormError as error:

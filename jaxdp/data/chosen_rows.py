@@ -39,10 +39,8 @@ class ChosenRows:
         return list(dict.fromkeys((*names, *needed)))
 
     def find(self, pieces: Iterator[Mapping[str, Any]], report: ParseReport | None) -> ChosenRows:
-        """By one pass, whose cells the report counts."""
+        """By one pass, which the report counts."""
         for piece in pieces:
-            if report is not None:
-                report.add_piece(self._rules, piece)
             kept = self._schema.kept(piece, self._rules, self._units, report)
             self._complete += len(np.arange(len(next(iter(piece.values()))))[kept])
         return self

@@ -83,7 +83,7 @@ def in_turn(
     waiting: list[Data] = []
     for chunk in read():
         waiting.append(chunk)
-        if found is None or _rows(waiting) >= most or _bytes(waiting) >= _bytes(found):
+        if found is None or sum(len(part.x) for part in waiting) >= most or _bytes(waiting) >= _bytes(found):
             part = function(joined(waiting))
             found, waiting = part if found is None else merge(found, part), []
     if waiting:
@@ -94,10 +94,6 @@ def in_turn(
 def joined(parts: list[Data]) -> Data:
     """Chunks as one."""
     return parts[0] if len(parts) == 1 else jax.tree.map(lambda *some: np.concatenate(some), *parts)
-
-
-def _rows(parts: list[Data]) -> int:
-    return sum(len(part.x) for part in parts)
 
 
 def _bytes(tree: Any) -> int:

@@ -222,11 +222,10 @@ def _hashed_rule(name: str, kind: str, entry: Mapping, cells: int) -> ColumnRule
 
 def _rule_of_levels(name: str, kind: str, entry: Mapping, levels: tuple, **fields: Any) -> ColumnRule:
     """The rule of these levels, with those where missing and unknown cells go."""
-    as_level = _as_word if fields.get("truth") else lambda value: value
-    codes = {
-        key: _code(f"column {name!r}: {key}", as_level(entry.get(key, levels[0])), levels)
-        for key in ("missing", "other")
-    }
+    said = {key: entry.get(key, levels[0]) for key in ("missing", "other")}
+    if fields.get("truth"):
+        said = {key: TRUTH[value] if isinstance(value, bool) else value for key, value in said.items()}
+    codes = {key: _code(f"column {name!r}: {key}", value, levels) for key, value in said.items()}
     return ColumnRule(
         name,
         kind,
@@ -266,10 +265,6 @@ def _words(where: str, words: Any) -> tuple[str, str]:
     if found[0].lower() == found[1].lower():
         raise ValueError(f"{where}: the words for false and true must differ, got {printed(words)}.")
     return found
-
-
-def _as_word(value: Any) -> Any:
-    return TRUTH[value] if isinstance(value, bool) else value
 
 
 def _levels(where: str, levels: Any) -> tuple:

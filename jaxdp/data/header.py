@@ -16,7 +16,7 @@ def positions(path: str, header: list[str], names: Sequence[str], delimiter: str
         if likely:
             raise ValueError(
                 f"data file {path} has one column only and looks separated by {likely[0]!r}: "
-                f"write delimiter = {_quoted(likely[0])} at the top of the schema."
+                f"write delimiter = {'"\\t"' if likely[0] == '\t' else f'"{likely[0]}"'} at the top of the schema."
             )
     for position, name in enumerate(header):
         first = header.index(name)
@@ -31,7 +31,3 @@ def positions(path: str, header: list[str], names: Sequence[str], delimiter: str
                 "check the spelling and that the first line names the columns."
             )
     return [header.index(name) for name in names]
-
-
-def _quoted(mark: str) -> str:
-    return '"\\t"' if mark == "\t" else f'"{mark}"'

@@ -576,8 +576,3 @@ class ParseReport:
             self.add(rule, piece[name])
         if self.watch is not None:
             self.watch.add(piece)
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """What `readers.pieces` is given so that everything is counted."""
-        return {"faults": self.faults, "also": () if self.watch is None else self.watch.names}

@@ -88,6 +88,22 @@ def pieces(
         _require_records(found, records)
 
 
+def counted(
+    source: Any, names: Sequence[str], delimiter: str, rules: Mapping[str, Any], report: Any, **how: Any
+) -> Iterator[Mapping[str, Any]]:
+    """`pieces`, whose cells the report counts, if there is one (`jaxdp.data.parse_report.ParseReport`).
+
+    rules: name -> `ColumnRule` of the columns that are counted. how: as of `pieces`.
+    """
+    if report is None:
+        yield from pieces(source, names, delimiter, **how)
+        return
+    also = () if report.watch is None else report.watch.names
+    for piece in pieces(source, names, delimiter, faults=report.faults, also=also, **how):
+        report.add_piece(rules, piece)
+        yield piece
+
+
 def head(source: str | os.PathLike, names: Sequence[str], delimiter: str = ",") -> Mapping[str, Any]:
     """The first rows of files, no more than one piece, with those of the named columns whose cells can be read.
 

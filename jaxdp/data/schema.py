@@ -374,10 +374,8 @@ class Schema:
         # Shapes are right for no rows at all, too: a strict run may read a file without any.
         columns = {name: len(self._columns(name, forms[name])) for name in names}
         pieces: dict[str, list[np.ndarray]] = {name: [np.zeros((0, columns[name]))] for name in names}
-        counted = {} if report is None else report.reading
-        for piece in readers.pieces(source, asked, self.delimiter, strict=strict, records=records, **counted):
-            if report is not None:
-                report.add_piece(rules, piece)
+        how: dict[str, Any] = {"strict": strict, "records": records}
+        for piece in readers.counted(source, asked, self.delimiter, rules, report, **how):
             kept = self.kept(piece, rules, units, report)
             for name in names:
                 pieces[name].append(self._coded(piece, name, forms[name])[kept])

@@ -126,27 +126,22 @@ def stream(
             "out keep_sums."
         )
     asked = list(columns.names) if chosen is None else chosen.read_with(columns.names)
+    rules = {name: columns.schema.rule(name) for name in columns.names}
 
     def pieces(report: ParseReport | None = None, source: Any = source) -> Iterator[Mapping[str, Any]]:
-        counted = {} if report is None else report.reading
-        how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True, **counted}
-        return readers.pieces(source, asked, columns.schema.delimiter, **how)
+        how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True}
+        return readers.counted(source, asked, columns.schema.delimiter, rules, report, **how)
 
     if chosen is not None:
         count: int | None = chosen.num_records
     else:
         count = _count(source, strict, records, report) if rows is None else rows
     if count is None:
-        rules = {name: columns.schema.rule(name) for name in columns.names}
-        count = 0
-        for piece in _with_progress(pieces(report), "checking", None):
-            count += len(piece[columns.names[0]])
-            if report is not None:
-                report.add_piece(rules, piece)
+        count = sum(len(piece[columns.names[0]]) for piece in _with_progress(pieces(report), "checking"))
     most = min(max(memory // (CHUNK_BYTES * len(columns.names)), MIN_ROWS), MAX_ROWS)
     add_up = adder(source, columns) if chosen is None else None
     if kept is not None:
-        public = repr((columns, [columns.schema.rule(name) for name in columns.names], count))
+        public = repr((columns, list(rules.values()), count))
         paths = kept_sums.files_of(source)
         add_up = functools.partial(
             kept.add_up,
@@ -177,9 +172,9 @@ def choose(
     chosen = ChosenRows.of(schema, names, hidden)
     if chosen is None:
         return None
-    counted = {} if report is None else report.reading
-    pieces = readers.pieces(source, chosen.read_with(names), schema.delimiter, in_batches=True, **counted)
-    return chosen.find(_with_progress(pieces, "checking", None), report)
+    rules = {name: schema.rule(name) for name in names}
+    pieces = readers.counted(source, chosen.read_with(names), schema.delimiter, rules, report, in_batches=True)
+    return chosen.find(_with_progress(pieces, "checking"), report)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,12 +215,9 @@ def codes(
     records_of = None if chosen is None else chosen.one_pass()
     columns, rules = schema.columns_of(names), {name: schema.rule(name) for name in names}
     kind = np.min_scalar_type(max(column.levels for column in columns) - 1)
-    counted = {} if report is None else report.reading
-    how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True, **counted}
+    how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True}
     parts: list[np.ndarray] = []
-    for piece in _with_progress(readers.pieces(source, asked, schema.delimiter, **how), "reading", None):
-        if report is not None:
-            report.add_piece(rules, piece)
+    for piece in _with_progress(readers.counted(source, asked, schema.delimiter, rules, report, **how), "reading"):
         kept = slice(None) if records_of is None else records_of(piece)
         parts.append(schema.coded_table(piece, names).astype(kind)[kept])
     return Records(np.concatenate(parts) if parts else np.zeros((0, len(columns)), kind), columns)
@@ -278,7 +270,7 @@ def _chunks(
         yield joined(waiting)
 
 
-def _with_progress(pieces: Iterator[Mapping[str, Any]], what: str, count: int | None) -> Iterator[Mapping[str, Any]]:
+def _with_progress(pieces: Iterator, what: str, count: int | None = None) -> Iterator[Mapping[str, Any]]:
     """The pieces, with a bar of rows per second on a terminal where they take longer than two seconds."""
     from tqdm import tqdm
 

@@ -13,8 +13,8 @@ import numpy as np
 PLAIN_NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,4})?$"
 
 
-class TextColumn(Sequence):
-    """A sequence of texts (n,). cells: a pyarrow array of strings without nulls."""
+class _Cells(Sequence):
+    """A sequence (n,) of what a pyarrow array holds."""
 
     def __init__(self, cells: Any) -> None:
         self._cells = cells
@@ -23,13 +23,17 @@ class TextColumn(Sequence):
         return len(self._cells)
 
     def __getitem__(self, place: Any) -> Any:
-        return TextColumn(self._cells[place]) if isinstance(place, slice) else self._cells[place].as_py()
+        return type(self)(self._cells[place]) if isinstance(place, slice) else self._cells[place].as_py()
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._cells.to_pylist())
 
     def __repr__(self) -> str:
-        return f"TextColumn({len(self)} cells)"
+        return f"{type(self).__name__}({len(self)} cells)"
+
+
+class TextColumn(_Cells):
+    """A sequence of texts (n,). cells: a pyarrow array of strings without nulls."""
 
     @functools.cached_property
     def numbers(self) -> np.ndarray:
@@ -58,23 +62,8 @@ class TextColumn(Sequence):
         return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
 
 
-class WholeColumn(Sequence):
+class WholeColumn(_Cells):
     """A sequence of whole numbers or truth values (n,), None where there is none. cells: a pyarrow array of them."""
-
-    def __init__(self, cells: Any) -> None:
-        self._cells = cells
-
-    def __len__(self) -> int:
-        return len(self._cells)
-
-    def __getitem__(self, place: Any) -> Any:
-        return WholeColumn(self._cells[place]) if isinstance(place, slice) else self._cells[place].as_py()
-
-    def __iter__(self) -> Iterator[int | None]:
-        return iter(self._cells.to_pylist())
-
-    def __repr__(self) -> str:
-        return f"WholeColumn({len(self)} cells)"
 
     @functools.cached_property
     def numbers(self) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,30 +14,43 @@ from jaxdp.data.coding import EXACT, to_text
 FIRST, RANDOM, ALL = ROWS = ("first", "random", "all")  # which of a unit's rows count
 
 
-class Units:
-    """The rows of each unit, over the pieces of a table; ids are compared as texts. Private.
+class _Counted:
+    """Numbers units, and the rows of each, as they come; ids are compared as texts."""
+
+    def __init__(self, hidden: bool) -> None:
+        self._secret = secrets.token_bytes(16) if hidden else b""
+        self._places: dict[str, int] = {}  # of the units, in the order in which they come
+        self._rows: list[int] = []  # of each unit, up to here
+
+    def _next(self, value: Any) -> tuple[int, int, str]:
+        """Takes down a row by its id: (place of its unit, number of the row within it, the id as a text)."""
+        text = id_of(value)
+        place = self._places.setdefault(text, len(self._places))
+        if place == len(self._rows):
+            self._rows.append(0)
+        number = self._rows[place]
+        self._rows[place] += 1
+        return place, number, text
+
+
+class Units(_Counted):
+    """The rows of each unit, over the pieces of a table. Private.
 
     hidden: the units are in a random order, and their rows drawn by a secret, both from the operating system, which
     protects ids as well; else in the order of the ids, and by the ids: a unit whose rows are replaced keeps its place.
     """
 
     def __init__(self, hidden: bool = False) -> None:
+        super().__init__(hidden)
         self._hidden = hidden
-        self._secret = secrets.token_bytes(16) if hidden else b""
-        self._places: dict[str, int] = {}  # of the units, in the order in which they come
-        self._rows: list[int] = []  # of each unit, up to here
         self._owners: list[int] = []  # of each row
         self._scores: list[bytes] = []  # of each row; the smallest of a unit is a uniform choice among its rows
 
     def add(self, ids: Sequence) -> None:
         """Further rows, by their ids. Empty ids are one unit."""
         for value in ids:
-            text = id_of(value)
-            place = self._places.setdefault(text, len(self._places))
-            if place == len(self._rows):
-                self._rows.append(0)
-            self._scores.append(_score(self._rows[place], text, self._secret))
-            self._rows[place] += 1
+            place, number, text = self._next(value)
+            self._scores.append(_score(number, text, self._secret))
             self._owners.append(place)
 
     def chosen(self, rows: str, draws: int = 1) -> np.ndarray:
@@ -62,7 +76,7 @@ class Units:
         return np.array(order, int)
 
 
-class OneRow:
+class OneRow(_Counted):
     """The row that `Units` would choose of each unit in one draw, for tables whose rows do not lie in memory. Private.
 
     Keeps the id of each unit and two numbers. A row is known by its unit and its number within the unit: in whatever
@@ -70,10 +84,8 @@ class OneRow:
     """
 
     def __init__(self, rows: str, hidden: bool = False) -> None:
+        super().__init__(hidden)
         self._first = rows == FIRST
-        self._secret = secrets.token_bytes(16) if hidden else b""
-        self._places: dict[str, int] = {}
-        self._rows: list[int] = []  # of each unit, up to here
         self._turns: list[int] = []  # the number of the chosen one
         self._scores: list[bytes] = []  # its score
 
@@ -83,17 +95,12 @@ class OneRow:
     def add(self, ids: Sequence) -> None:
         """Further rows, by their ids. Empty ids are one unit."""
         for value in ids:
-            text = id_of(value)
-            place = self._places.setdefault(text, len(self._places))
-            if place == len(self._rows):
-                self._rows.append(0)
+            place, number, text = self._next(value)
+            if number == 0:
                 self._turns.append(0)
                 self._scores.append(_score(0, text, self._secret))
-            elif not self._first:
-                score = _score(self._rows[place], text, self._secret)
-                if score < self._scores[place]:
-                    self._turns[place], self._scores[place] = self._rows[place], score
-            self._rows[place] += 1
+            elif not self._first and (score := _score(number, text, self._secret)) < self._scores[place]:
+                self._turns[place], self._scores[place] = number, score
 
     def one_pass(self) -> Callable[[Sequence], np.ndarray]:
         """A function of the ids of consecutive rows, for one further pass: whether each row is a chosen one, bool (n,).

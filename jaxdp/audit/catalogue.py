@@ -16,9 +16,10 @@ from jaxdp._base.places import loaded
 from jaxdp.audit import bounds, cases, sensitivity
 from jaxdp.audit.epsilon import Bound, lower_bound
 from jaxdp.audit.pairs import MECHANISMS, Pair, project
-from jaxdp.audit.searches import FLAWED_SEARCHES, SEARCHES, Search, sampled_bound, worst_neighbours
+from jaxdp.audit.searches import FLAWED_SEARCHES, SEARCHES, sampled_bound, worst_neighbours
 from jaxdp.audit.sensitivity import Attack, falsify, neighbour
 from jaxdp.core import Relation
+from jaxdp.discovery.spec import SearchAudit
 from jaxdp.noise import lattice
 from jaxdp.noise.source import FloatNoise, LatticeNoise
 from jaxdp.published import true_losses
@@ -169,7 +170,7 @@ def attacked(method: str, key: jax.Array, generate: Callable[..., Any] | None = 
     return falsify(test, key, generate, weights=_shares(test))
 
 
-def _search(method: str) -> Search | None:
+def _search(method: str) -> SearchAudit | None:
     return SEARCHES.get(method) or FLAWED_SEARCHES.get(method)
 
 

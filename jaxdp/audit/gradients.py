@@ -49,7 +49,7 @@ class Slopes:
 
 def names_of(test: Any, num_records: int) -> tuple[str, ...]:
     """The numbers whose gradients are checked."""
-    has_budget = bool(_budget(test)) and not test.no_gradient(BUDGET)
+    has_budget = bool(jax.tree.leaves((test.epsilon, test.mechanism))) and not test.no_gradient(BUDGET)
     return (*tunable.offered(test, num_records), *((BUDGET,) if has_budget else ()))
 
 
@@ -67,7 +67,7 @@ def slopes_of(
             names = tuple(name for name in names if name != "split")  # of a whole budget that earlier stages share
         if not names:
             return {}
-        data = jax.tree.map(_wide, data)
+        data = jax.tree.map(lambda a: jnp.asarray(a, float) if jnp.issubdtype(a.dtype, jnp.floating) else a, data)
         leaves = tuple(name for name in names if name != BUDGET)
         start = tunable.start_of(test, leaves, num_records) if leaves else {}
         step = max(STEP, test.smooth_above)
@@ -90,18 +90,9 @@ def slopes_of(
     return found
 
 
-def _wide(leaf):
-    return jnp.asarray(leaf, float) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
-
-
 def _direction(value):
     """A fixed direction of an array's shape, in which no two entries move alike."""
     return jnp.reshape(1.0 + 0.3 * jnp.arange(value.size), jnp.shape(value))
-
-
-def _budget(test) -> list:
-    """The numbers of the budget."""
-    return jax.tree.leaves((test.epsilon, test.mechanism))
 
 
 def _with_budget(test, factor):

@@ -41,25 +41,8 @@ BATCH = 1 << 18
 LEVELS = (2, 2, 2)
 
 
-@dataclasses.dataclass(frozen=True)
-class Search:
-    """build: epsilon -> search(key, records). walked: `lanes.walk` can run it; otherwise runs are made one by one.
-
-    delta: of the claim. neighbours: fixed pair of records in the place of an attack. pilot: the walked search, fast
-    and alike, whose runs choose among the pairs; default itself. given, one_release: as in `SearchAudit`.
-    """
-
-    build: Callable[[float], Callable]
-    walked: bool = True
-    delta: float = 0.0
-    neighbours: Callable[[], tuple[Any, Any]] | None = None
-    pilot: str | None = None
-    given: tuple[int, ...] = ()
-    one_release: bool = False
-
-
-def _subjects(flawed: bool) -> dict[str, Search]:
-    """The audits that the searches say, by name."""
+def _subjects(flawed: bool) -> dict[str, SearchAudit]:
+    """The audits that the searches say, by name, with the functions in place of their places."""
     return {
         f"{name}-{audit.label}" if audit.label else name: _subject(function, audit)
         for name, function in searches().items()
@@ -68,10 +51,9 @@ def _subjects(flawed: bool) -> dict[str, Search]:
     }
 
 
-def _subject(function: Callable, audit: SearchAudit) -> Search:
+def _subject(function: Callable, audit: SearchAudit) -> SearchAudit:
     build = loaded(audit.build) or (lambda epsilon: functools.partial(function, epsilon=epsilon, **audit.options))
-    neighbours = loaded(audit.neighbours)
-    return Search(build, audit.walked, audit.delta, neighbours, audit.pilot, audit.given, audit.one_release)
+    return dataclasses.replace(audit, build=build, neighbours=loaded(audit.neighbours))
 
 
 def noisy_marginals(epsilon: float):
@@ -133,7 +115,7 @@ def alternating(count: int = 40):
 
 
 # PC takes a test, and so has no budget of its own
-SEARCHES = {**_subjects(flawed=False), "pc": Search(_pc, walked=False, pilot="adaptive_pc")}
+SEARCHES = {**_subjects(flawed=False), "pc": SearchAudit(build=_pc, walked=False, pilot="adaptive_pc")}
 FLAWED_SEARCHES = _subjects(flawed=True)  # as published, at the epsilon that the authors claim
 
 
@@ -151,7 +133,7 @@ def _weighs(decision) -> bool:
     return decision.value is not None and decision.epsilon is None
 
 
-def outcomes(subject: Search, search, records, key, runs: int, release: bool = False) -> np.ndarray:
+def outcomes(subject: SearchAudit, search, records, key, runs: int, release: bool = False) -> np.ndarray:
     """Outcomes of independent runs, objects (runs,)."""
     if release:
         found = [released(search(part, records)) for part in keys.fresh_key().split(runs)]
@@ -173,7 +155,7 @@ def outcomes(subject: Search, search, records, key, runs: int, release: bool = F
     return result
 
 
-def sampled_bound(subject: Search, search, pair, key, runs: int, *, alpha: float, release: bool = False) -> Bound:
+def sampled_bound(subject: SearchAudit, search, pair, key, runs: int, *, alpha: float, release: bool = False) -> Bound:
     """Lower bound on the true epsilon of a search from `runs` runs in all on two neighbours."""
     if subject.one_release and not release:
         return _of_numbers(search, pair, key, runs, alpha, subject.delta)
@@ -209,7 +191,7 @@ def _of_numbers(search, pair, key, runs: int, alpha: float, delta: float) -> Bou
     return lower_bound(*losses, alpha=alpha, delta=delta, low_bits=False)
 
 
-def worst_neighbours(subject: Search, key, count: int = 5) -> list[tuple[Any, Any]]:
+def worst_neighbours(subject: SearchAudit, key, count: int = 5) -> list[tuple[Any, Any]]:
     """The `count` most telling pairs of records that an attack finds, best first.
 
     Evolution of tables of three binary columns and a move of one record, by what a sparse vector at epsilon 1 says of

@@ -154,17 +154,17 @@ def _walk(measure, generate, box, moves, key, pair):
         pair, score = carry
         key_fresh, key_corners, key_move = jax.random.split(key, 3)
         fresh = _cornered(key_corners, generate(key_fresh), box, 0.5)
-        proposal = _moved(key_move, pair, fresh)
-        found = measure(proposal)
-        better = found >= score
-
-        def keep(new, old):
-            return jnp.where(better, new, old)
-
-        return (jax.tree.map(keep, proposal, pair), jnp.where(better, found, score)), None
+        return _kept(measure, pair, score, _moved(key_move, pair, fresh)), None
 
     (pair, score), _ = jax.lax.scan(step, (pair, measure(pair)), jax.random.split(key, moves))
     return pair, score
+
+
+def _kept(measure, pair, score, proposal):
+    """The proposal and its score unless it is worse."""
+    found = measure(proposal)
+    better = found >= score
+    return jax.tree.map(lambda new, old: jnp.where(better, new, old), proposal, pair), jnp.where(better, found, score)
 
 
 def _moved(key, pair, fresh):
@@ -201,14 +201,7 @@ def _climb(measure, box, climbs, pair):
             jnp.clip(leaf + size * box * jnp.sign(jnp.nan_to_num(g)), jnp.minimum(-box, leaf), jnp.maximum(box, leaf))
             for leaf, g in zip(_floats(pair), slope, strict=True)
         ]
-        proposal = _with_floats(pair, nudged)
-        found = measure(proposal)
-        better = found >= score
-
-        def keep(new, old):
-            return jnp.where(better, new, old)
-
-        return (jax.tree.map(keep, proposal, pair), jnp.where(better, found, score)), None
+        return _kept(measure, pair, score, _with_floats(pair, nudged)), None
 
     sizes = jnp.geomspace(0.5, 1e-3, climbs)
     (pair, score), _ = jax.lax.scan(step, (pair, measure(pair)), sizes)

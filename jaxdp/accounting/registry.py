@@ -177,16 +177,12 @@ def _lines(names: Sequence[str], fields: Mapping[str, Any], parent: str) -> Iter
             yield f"{indent}{'' if any(name in fields for name in below) else '# '}{child}:"
             yield from _lines(below, fields, place)
         elif place in fields:
-            yield from _check(indent, place)
+            if place in _CHECK:
+                yield f"{indent}# check: {_CHECK[place]}"
             yield from _value(indent, child, fields[place])
         elif place in _OWNERS:
             empty = "[]" if _OWNERS[place].startswith("a list") else '""'
             yield f"{indent}# {child}: {empty}  # {_OWNERS[place]}"
-
-
-def _check(indent: str, place: str) -> Iterator[str]:
-    if place in _CHECK:
-        yield f"{indent}# check: {_CHECK[place]}"
 
 
 def _value(indent: str, name: str, value: Any) -> Iterator[str]:

@@ -144,7 +144,10 @@ class DraftQuery(TableQuery[DraftedSchema]):
             )
         if coded and delta < MIN_DELTA * len(coded):
             raise ValueError(f"delta must be at least {MIN_DELTA:g} for each column, got {amounts.spent(delta)}.")
-        forms = {name: _form(name, form) for name, form in _formats(dates).items()}
+        forms = {
+            name: notation_of(f"column {name!r}", {"date": True if form == ISO else form}, {})
+            for name, form in _formats(dates).items()
+        }
         rules = {name: _everything(name, forms.get(name, notation)) for name in names}
         rules |= {name: ColumnRule(name, CATEGORICAL, fills=True, collects=True, drafted=True) for name in coded}
         return cls(Schema(rules, delimiter, unit), budget(own["epsilon"]), delta)
@@ -392,10 +395,6 @@ def _formats(dates: Any) -> dict[str, str]:
     if isinstance(dates, Mapping):
         return dict(dates)
     return dict.fromkeys(as_names("dates", dates), ISO)
-
-
-def _form(name: str, form: Any) -> Notation:
-    return notation_of(f"column {name!r}", {"date": True if form == ISO else form}, {})
 
 
 def outward(low: float, high: float) -> tuple[float, float]:

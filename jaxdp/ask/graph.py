@@ -110,7 +110,7 @@ class GraphAnswer(TableAnswer):
         """The graph as JSON and DOT, and its edges."""
         return {
             "graph.json": (json_files.write, self.graph.to_dict()),
-            "graph.dot": (_write_text, self.graph.to_dot()),
+            "graph.dot": (lambda path, text: path.write_text(text, encoding="utf-8", newline=""), self.graph.to_dot()),
             "edges.csv": (csv_files.write, *_edges(self.graph)),
         }
 
@@ -172,10 +172,6 @@ def _row(graph: Graph, i: int, j: int, answer: list[Any]) -> list[Any]:
 
 def _short(number: float | None) -> float | None:
     return None if number is None else float(f"{number:.6g}")
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,7 +48,13 @@ def add_parser(subparsers) -> None:
     grid.add_argument(
         "--n", type=arguments.counts, default=[1000], metavar="N", help="numbers of records (default 1000)"
     )
-    grid.add_argument("--epsilon", type=_budgets, default=[1.0], metavar="E", help="budgets (default 1)")
+    grid.add_argument(
+        "--epsilon",
+        type=lambda text: [arguments.budget(part) for part in text.split(",")],
+        default=[1.0],
+        metavar="E",
+        help="budgets (default 1)",
+    )
     grid.add_argument("--effect", type=_effects, default=[0.0], metavar="F", help="effects (default 0, the null)")
     grid.add_argument("--level", type=arguments.probability, default=0.05, help="significance level (default 0.05)")
     grid.add_argument("--seed", type=arguments.seed, default=0, metavar="S", help="seed of the root key (default 0)")
@@ -83,7 +89,7 @@ def add_run(group) -> None:
     )
     group.add_argument(
         "--chunk",
-        type=_chunk,
+        type=lambda text: AUTO if text.strip().lower() == AUTO else arguments.count(text),
         default=AUTO,
         metavar="C",
         help="replicates in one launch and record (default auto: 1000 or more on a CPU, 100000 on an accelerator)",
@@ -360,19 +366,11 @@ def listing() -> str:
     return "\n".join(lines)
 
 
-def _budgets(text: str) -> list[float]:
-    return [arguments.budget(part) for part in text.split(",")]
-
-
 def _effects(text: str) -> list[float]:
     values = arguments.numbers(text)
     if not all(math.isfinite(value) for value in values):
         raise argparse.ArgumentTypeError(f"must be finite numbers, got {text!r}")
     return values
-
-
-def _chunk(text: str) -> int | str:
-    return AUTO if text.strip().lower() == AUTO else arguments.count(text)
 
 
 def _index(text: str) -> int:

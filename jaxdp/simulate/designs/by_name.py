@@ -131,14 +131,10 @@ def design(name: str) -> Entry:
     serves model-X tests. Errors: ValueError that lists the names.
     """
     if ":" in name:
-        return _imported(name)
+        return of_function(load(name), name)
     if name not in DESIGNS:
         raise ValueError(f"design must be one of {', '.join(DESIGNS)}, got {name!r}.")
     return DESIGNS[name]
-
-
-def _imported(place: str) -> Entry:
-    return of_function(load(place), place)
 
 
 def of_function(function: Any, place: str = "") -> Entry:

@@ -145,7 +145,9 @@ class Chunks:
 
     def _fit(self, setting: Setting, arguments) -> Program:
         """Compiles with the wanted batch, and again with smaller ones while the program needs too much memory."""
-        limit, comfortable = self._limit(), self._working_set()
+        limit, comfortable = self._limit(), math.inf
+        if self.batch_size == "auto" and self.devices[0].platform == "cpu":
+            comfortable = CACHE  # what a core's caches hold
         most = min(self._most, -(-self.size // len(self.devices)))
         batch = min(most, self._first_batch(setting, arguments) if self.batch_size == "auto" else int(self.batch_size))
         while True:
@@ -184,10 +186,6 @@ class Chunks:
             _BATCHES[name] = replicates.batch_of(test, design, jax.random.wrap_key_data(key_data), self.devices[0])
         filled = MAX_DEVICES_FILLED if self.devices[0].platform == "cpu" else len(self.devices)
         return max(1, min(_BATCHES[name], self.size // filled))
-
-    def _working_set(self) -> float:
-        """Bytes that the automatic batch aims at: what a core's caches hold."""
-        return CACHE if self.batch_size == "auto" and self.devices[0].platform == "cpu" else math.inf
 
     def _limit(self) -> float:
         """Bytes that one chunk may use on a device: host devices share one memory, accelerators have their own."""

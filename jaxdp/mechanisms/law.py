@@ -79,6 +79,23 @@ class PureBudget:
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
 
+class ApproximateBudget:
+    """What mechanisms whose budget is their `epsilon` and `delta` have in common."""
+
+    epsilon: Any
+    delta: Any
+
+    def share(self, fraction):
+        """The mechanism that a fraction of this budget buys, of epsilon and of delta, both rounded down."""
+        mechanism: Any = self
+        shares = {name: check.share(getattr(self, name), fraction) for name in ("epsilon", "delta")}
+        return dataclasses.replace(mechanism, **shares)
+
+    def cost(self, relation: Relation) -> Cost:
+        """(epsilon, delta)-DP."""
+        return Cost(epsilon=check.budget(self.epsilon), delta=self.delta, rho=np.inf, relation=relation)
+
+
 class PureLaw(PureBudget, Law):
     """A law that moves by `reach` between neighbours and costs its epsilon."""
 

@@ -10,7 +10,6 @@ one lattice step of about 2^-11 of the public range), the center down to the lat
 into the range. Releases draw from exact tables with a certificate (docs/theory/smooth_sensitivity.md).
 """
 
-import dataclasses
 import functools
 import math
 from typing import Any, ClassVar
@@ -24,8 +23,8 @@ from jaxdp._base import check
 from jaxdp._base.amounts import spent
 from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Cost, Norm, Relation
-from jaxdp.mechanisms.law import Law, PureBudget
+from jaxdp.core import Norm
+from jaxdp.mechanisms.law import ApproximateBudget, Law, PureBudget
 from jaxdp.noise import floats, lattice
 from jaxdp.noise.certificate import exact
 from jaxdp.noise.smooth import ladder, rungs
@@ -201,7 +200,7 @@ class SmoothStudent(PureBudget, _SmoothNoise):
 
 
 @frozen_pytree
-class _SmoothApproximate(_SmoothNoise):
+class _SmoothApproximate(ApproximateBudget, _SmoothNoise):
     """Base of the (epsilon, delta) laws: the width is the smallest whose exact delta is small enough.
 
     smoothness, noise_width: published or own parameters; refused unless their exact delta is at most `delta`.
@@ -213,11 +212,6 @@ class _SmoothApproximate(_SmoothNoise):
     noise_width: float | None = jax.tree.static(default=None)
 
     exact_law: ClassVar[Any]
-
-    def share(self, fraction: float):
-        """The mechanism that a fraction of this budget buys, of epsilon and of delta."""
-        shares = {name: check.share(getattr(self, name), fraction) for name in ("epsilon", "delta")}
-        return dataclasses.replace(self, **shares)
 
     def _default_decay(self) -> float:
         raise NotImplementedError
@@ -255,10 +249,6 @@ class _SmoothApproximate(_SmoothNoise):
             return self.noise_width
         law: Any = type(self)
         return _calibrated(law, self.epsilon, self.delta, self.ladder_decay())
-
-    def cost(self, relation: Relation) -> Cost:
-        """(epsilon, delta)-DP."""
-        return Cost(epsilon=self.epsilon, delta=self.delta, rho=jnp.inf, relation=relation)
 
     @classmethod
     def true_delta(cls, width: float, decay: float, epsilon: float) -> float:

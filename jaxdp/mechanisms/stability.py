@@ -13,8 +13,8 @@ from jax.typing import ArrayLike
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Cost, Norm, Relation
-from jaxdp.mechanisms.law import Law
+from jaxdp.core import Norm
+from jaxdp.mechanisms.law import ApproximateBudget, Law
 from jaxdp.noise import certificate, floats, lattice
 from jaxdp.noise.floats import reach
 
@@ -23,7 +23,7 @@ MARGIN = 2.0**-20  # of delta and of the rate, for what the exact sampler does n
 
 
 @frozen_pytree
-class StabilityThreshold(Law):
+class StabilityThreshold(ApproximateBudget, Law):
     """Adds two-sided geometric noise to the counts above 0, and releases those that reach a threshold; else 0.
 
     Value: whole numbers, the counts of whatever occurs; places whose count is 0 stand for what does not occur, and are
@@ -79,12 +79,3 @@ class StabilityThreshold(Law):
 
     def parameters(self, sensitivity) -> tuple:
         return reach(sensitivity), check.budget(self.epsilon), self.delta
-
-    def share(self, fraction):
-        """The mechanism that a fraction of this budget buys, of epsilon and of delta."""
-        shares = {name: check.share(getattr(self, name), fraction) for name in ("epsilon", "delta")}
-        return dataclasses.replace(self, **shares)
-
-    def cost(self, relation: Relation) -> Cost:
-        """(epsilon, delta)-DP."""
-        return Cost(epsilon=check.budget(self.epsilon), delta=self.delta, rho=jnp.inf, relation=relation)

@@ -6,6 +6,7 @@ noise is integrated over its law. An effect is what the released numbers estimat
 rests on a guess of the residuals' scale.
 """
 
+import functools
 import math
 
 import jax
@@ -14,7 +15,10 @@ import numpy as np
 from jax.scipy.stats import norm
 
 from jaxdp import null_laws
+from jaxdp._base.bisection import bisected
+from jaxdp._base.bounded import bounded_jit
 from jaxdp.core import Norm
+from jaxdp.results import bare
 
 MISS = 0.05  # one minus the coverage
 OPEN = 1e-6  # relative: a p-value so little above `miss` is one of it
@@ -28,6 +32,20 @@ MIN_REST = 1e-4  # of a null variance is left at effects next to the limits
 UNCROWDED, MAX_CROWDED = 0.25, 20.0  # (sd/distance from a bound)^2 of columns that do not crowd there; the most taken
 ASSUMED_SPREADS = "; its interval assumes that the spread of neither column follows the other"  # at effect 0 (#pivot)
 CLEAR = 3.0  # noise sds of a second number, from which an estimate divides by it as it is
+
+
+def settled_program(method):
+    """A method (release, ...) of a test's final stage as one (shapes, release, ...) of the test as given to `run`.
+
+    Compiled, and cached: run by itself, its loops would be compiled anew for every answer.
+    """
+    program = bounded_jit(method)
+
+    @functools.wraps(method)
+    def of_given(self, shapes, release, *more):
+        return program(self.settled(shapes, release), bare(release), *more)
+
+    return of_given
 
 
 def noise_quantiles(mechanism, sensitivity):
@@ -90,20 +108,10 @@ def size_interval(null_p_value, at_least, at_most, limit, clear, miss=MISS):
     def part(size):
         return 0.5 * miss * jnp.minimum(size / clear, 1.0)
 
-    def halved(holds):
-        """The size where a rising condition begins to hold; `limit` where it never does."""
-
-        def halve(_, ends):
-            off, on = ends
-            middle = 0.5 * (off + on)
-            held = holds(middle)
-            return jnp.where(held, off, middle), jnp.where(held, middle, on)
-
-        return jax.lax.fori_loop(0, HALVINGS, halve, (0.0 * limit, 1.0 * limit))[1]
-
-    least = jnp.maximum(halved(lambda size: at_least(size) >= miss - part(size)), MIN_SIZE * limit)
-    low = jnp.where(keeps_none(null_p_value, miss), 0.0, least)
-    high = halved(lambda size: at_most(size) < part(size))
+    ends = 1.0 * limit, 0.0 * limit  # rising conditions: they hold at the limit, if at all
+    least, _ = bisected(lambda size: at_least(size) >= miss - part(size), *ends, HALVINGS)
+    low = jnp.where(keeps_none(null_p_value, miss), 0.0, jnp.maximum(least, MIN_SIZE * limit))
+    high, _ = bisected(lambda size: at_most(size) < part(size), *ends, HALVINGS)
     nothing = high - low >= EVERYTHING * limit
     return jnp.where(nothing, jnp.nan, low), jnp.where(nothing, jnp.nan, jnp.maximum(high, low))
 
@@ -155,14 +163,14 @@ def agreeing(interval, p_value, miss=MISS):
     return jnp.where(agrees, low, jnp.nan), jnp.where(agrees, high, jnp.nan)
 
 
-def ratio(released, null_p_value, noise, expected, tail, *, estimate, limits, miss=MISS):
+def ratio(released, null_p_value, noise, expected, tail, *, limits, miss=MISS):
     """(estimate, interval) of a ratio of a sum and a second sum, both released with noise (#ratio).
 
     released: both numbers. null_p_value: that of effect 0, as the test gives it. noise: equally likely values of the
-    noise of the second. expected: (effect, second) -> the first. tail: (what the first is from that, effect) -> its
-    two-sided p-value, noise of the first counted. estimate: (first, second) -> the ratio. Errors of the second are
-    integrated: p(g) = 2 min(m, 1 - m) of the mean m of the one-sided p-values of first - expected(g, second - noise),
-    negative seconds counting as 0. Nothing is known where noise hides the second (below `CLEAR` sds of it).
+    noise of the second. expected: (effect, second) -> the first, in proportion to the effect. tail: (what the first is
+    from that, effect) -> its two-sided p-value, noise of the first counted. Errors of the second are integrated:
+    p(g) = 2 min(m, 1 - m) of the mean m of the one-sided p-values of first - expected(g, second - noise), negative
+    seconds counting as 0. Nothing is known where noise hides the second (below `CLEAR` sds of it).
     """
     first, second = released
     seconds = jnp.maximum(second - noise, 0.0)
@@ -175,7 +183,7 @@ def ratio(released, null_p_value, noise, expected, tail, *, estimate, limits, mi
 
     low, high = limits
     clear = CLEAR * jnp.sqrt(jnp.mean(noise**2))
-    found = jnp.clip(estimate(first, jnp.maximum(second, clear)), low, high)
+    found = jnp.clip(first / expected(1.0, jnp.maximum(second, clear)), low, high)
     ends = inverted(p_value, null_p_value, found, limits, miss)
     return with_interval(found, [jnp.where(second >= clear, end, jnp.nan) for end in ends])
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 
+from jaxdp._base.bisection import bisected
 from jaxdp._base.pytree import frozen_pytree
 
 TERMS = 24
@@ -170,13 +171,6 @@ def _powers(correlation):
 
 def correlation_of(covariance, first, second):
     """H^-1 of a noisy covariance, within +-`MAX_CORRELATION`, by bisection."""
-
-    def halve(_, ends):
-        low, high = ends
-        middle = 0.5 * (low + high)
-        below = covariance_of(middle, first, second) < covariance
-        return jnp.where(below, middle, low), jnp.where(below, high, middle)
-
     ends = jnp.full_like(covariance, -MAX_CORRELATION), jnp.full_like(covariance, MAX_CORRELATION)
-    low, high = jax.lax.fori_loop(0, BISECTIONS, halve, ends)
+    low, high = bisected(lambda r: covariance_of(r, first, second) < covariance, *ends, BISECTIONS)
     return 0.5 * (low + high)

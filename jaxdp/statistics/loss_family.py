@@ -18,19 +18,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.bisection import bisected
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.statistics.regression_families import (
     CAP_LEAST,
     CAP_SDS,
+    HALVINGS,
     LOGISTIC,
     MIN_UNEXPLAINED,
     NORMAL,
     POISSON,
     Family,
-    Logistic,
-    Poisson,
     along,
-    bisected,
 )
 
 NEAR = 0.01  # of the range of Y: the predictors of this and of 1 less this are `UNITS` units apart
@@ -42,6 +41,11 @@ ROUNDING, TINY = 1e-9, 1e-30
 LINEAR = 1e-6  # of the largest score: how far scores may be from a line in Y
 _PLACES, _PARTS = np.polynomial.legendre.leggauss(6)  # along the way from the start to other slopes
 _PLACES, _PARTS = 0.5 * (1.0 + _PLACES), 0.5 * _PARTS
+
+
+def _as_nearer(name: str) -> Any:
+    """That of the logistic loss where the mean is limited on both sides, else of Poisson's."""
+    return property(lambda loss: getattr(LOGISTIC if loss.bounded else POISSON, name))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,47 +80,14 @@ class Loss(Family):
         """The family. Errors: ValueError, in one sentence, for a loss that is none."""
         return _checked(loss, low, high)
 
-    @property
-    def rare(self) -> float:
-        """As of the logistic loss where the mean is limited on both sides."""
-        return LOGISTIC.rare if self.bounded else POISSON.rare
-
-    @property
-    def sure(self) -> float:
-        """As `rare`."""
-        return LOGISTIC.sure if self.bounded else POISSON.sure
-
-    @property
-    def excess(self) -> float:
-        """As `rare`."""
-        return LOGISTIC.excess if self.bounded else POISSON.excess
-
-    @property
-    def few(self) -> float:
-        """As `rare`."""
-        return LOGISTIC.few if self.bounded else POISSON.few
+    # As of the nearer of both families that were measured on real tables.
+    rare, sure, excess, few = map(_as_nearer, ("rare", "sure", "excess", "few"))
+    widest, noise, bent = map(_as_nearer, ("widest", "noise", "bent"))
 
     @property
     def precise(self) -> tuple[float, ...]:
         """As of probabilities, or of means whose records are far fewer than could be as informative."""
         return LOGISTIC.precise if self.bounded else tuple(CAP_LEAST * least for least in POISSON.precise)
-
-    @property
-    def widest(self) -> float:
-        """As of the nearer of both families that were measured on real tables, and `noise` and `bent` too."""
-        return self._like.widest
-
-    @property
-    def noise(self) -> float:
-        return self._like.noise
-
-    @property
-    def bent(self) -> float:
-        return self._like.bent
-
-    @property
-    def _like(self) -> Logistic | Poisson:
-        return LOGISTIC if self.bounded else POISSON
 
     # The loss
 
@@ -189,12 +160,12 @@ class Loss(Family):
 
         def constant(sd):
             edge = jnp.full_like(sd, EDGE)
-            return bisected(lambda a: weights @ self.mean(a + sd * points)[0] < rate, -edge, edge)
+            return bisected(lambda a: weights @ self.mean(a + sd * points)[0] < rate, -edge, edge, HALVINGS)[0]
 
         def covers(sd):
             return sd * (weights @ self.mean(constant(sd) + sd * points)[1]) < size
 
-        sd = bisected(covers, jnp.zeros_like(size), jnp.full_like(size, self.steepest))
+        sd, _ = bisected(covers, jnp.zeros_like(size), jnp.full_like(size, self.steepest), HALVINGS)
         middle, way = constant(sd), with_y / size
         means, _, information, variances = self.mean(middle + sd * points)
         shift = way * (weights @ (information * points)) / (weights @ information)

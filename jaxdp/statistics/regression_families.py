@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.bisection import bisected
+
 NODES = 24  # of the quadrature of a normal law
 HALVINGS = 30
 RAREST, RAREST_COUNT = 1e-3, 1e-5  # share of a yes, and mean of a count on [0, 1], that a start has at least
@@ -45,6 +47,11 @@ class Family:
         """Expected scores of one normal record at the start if these are the slopes, (p,), and their derivatives."""
         value, products = self.moments(slopes, start.shift)
         return value - model[0], products
+
+    def farthest(self, rate):
+        """Sds from its mean, this rate, that Y is where a rare level of Z has its records, as far as is counted."""
+        del rate
+        return 1.0
 
     def growth(self, slope):
         """Of the variance of X's score beyond the dispersion times its information, at this slope of X per sd."""
@@ -78,6 +85,11 @@ class Logistic(Family):
     skewness: ClassVar[float] = 0.7  # of columns that is allowed for, weighed by mu': it bends the expected scores
     bent: ClassVar[float] = 0.04  # of a slope: how far weights may move it where log odds bend (#pivot)
     squares: ClassVar[bool] = False  # whether the squares of X's score are released: its variance is not known
+
+    def farthest(self, rate):
+        """Sds from its mean, this rate, that the rarer of the two values of Y."""
+        less = jnp.clip(jnp.minimum(rate, 1.0 - rate), 1e-6, 0.5)
+        return jnp.sqrt((1.0 - less) / less)
 
     def moments(self, slopes, shift):
         """Means of z mu(z'g) (p,), and of z z' mu'(z'g) (p, p), for whitened columns that are normal."""
@@ -225,18 +237,6 @@ def normal_model(slopes):
     return mean * unit[0] + first * along, products
 
 
-def bisected(below, low, high):
-    """Where a condition of a number, true at `low`, ceases to hold; `high` where it never does."""
-
-    def halve(_, ends):
-        low, high = ends
-        middle = 0.5 * (low + high)
-        under = below(middle)
-        return jnp.where(under, middle, low), jnp.where(under, high, middle)
-
-    return jax.lax.fori_loop(0, HALVINGS, halve, (low, high))[0]
-
-
 def normal_start(rate, with_y):
     """g (p,) of whitened normal columns with this rate of y and these covariances with it, (d,)."""
     size = jnp.sqrt(jnp.sum(with_y**2) + 1e-12)
@@ -244,11 +244,11 @@ def normal_start(rate, with_y):
 
     def constant(sd):
         far = jnp.full_like(sd, 30.0)
-        return bisected(lambda a: weights @ jax.nn.sigmoid(a + sd * points) < rate, -far, far)
+        return bisected(lambda a: weights @ jax.nn.sigmoid(a + sd * points) < rate, -far, far, HALVINGS)[0]
 
     def covers(sd):
         chance = jax.nn.sigmoid(constant(sd) + sd * points)
         return sd * (weights @ (chance * (1.0 - chance))) < size
 
-    sd = bisected(covers, jnp.zeros_like(size), jnp.full_like(size, Logistic.steepest))
+    sd, _ = bisected(covers, jnp.zeros_like(size), jnp.full_like(size, Logistic.steepest), HALVINGS)
     return jnp.concatenate([constant(sd)[None], sd * with_y / size])

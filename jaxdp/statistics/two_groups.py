@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
+from jaxdp._base.bisection import bisected
 from jaxdp.statistics import clipped_normal
 from jaxdp.statistics.partial_correlations import Correlations, Estimate
 
@@ -66,14 +67,7 @@ def fitted(moments):
 
 def _root(below: Callable, low, high):
     """Where an increasing function turns from `below` to not."""
-
-    def halve(_, ends):
-        low, high = ends
-        middle = 0.5 * (low + high)
-        small = below(middle)
-        return jnp.where(small, middle, low), jnp.where(small, high, middle)
-
-    low, high = jax.lax.fori_loop(0, STEPS, halve, (low, high))
+    low, high = bisected(below, low, high, STEPS)
     return 0.5 * (low + high)
 
 

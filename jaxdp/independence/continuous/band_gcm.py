@@ -13,7 +13,6 @@ import jax.numpy as jnp
 
 from jaxdp import null_laws
 from jaxdp._base import check
-from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
@@ -30,7 +29,6 @@ from jaxdp.independence.continuous.neighbour_test import (
     sides,
 )
 from jaxdp.mechanisms import Laplace, Split, divide
-from jaxdp.results import bare
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics.neighbours import bands, neighbour_order
 from jaxdp.statistics.neighbours.soft_sign import KERNELS
@@ -317,7 +315,6 @@ class BandGCM(BandTest):
                     noise,
                     lambda found, second: 0.5 * found * second,
                     tail,
-                    estimate=lambda first, second: 2.0 * first / second,
                     limits=(-1.0, 1.0),
                     miss=miss,
                 )
@@ -350,12 +347,9 @@ class BandGCM(BandTest):
         """The largest size of S."""
         return 0.5 * (num_records - 0.5 * (self.neighbors(num_records) + 1))
 
-    def detectable_effect(self, shapes, release):
+    @effect_sizes.settled_program
+    def detectable_effect(self, release):
         """The effect of one pair that would have been found with power 0.8, on the scale of `effect`."""
-        return self.settled(shapes, release)._detectable(bare(release))
-
-    @bounded_jit  # run by itself, its loops would be compiled anew for every answer
-    def _detectable(self, release):
         _, mechanism, sensitivity = self._sum(release)
         most: Any = self._most(release.num_records)
         if self._is_gamma():

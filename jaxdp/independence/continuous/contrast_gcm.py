@@ -15,7 +15,6 @@ from jax.typing import ArrayLike
 
 from jaxdp import null_laws
 from jaxdp._base import check
-from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, Relation, Sensitivity
 from jaxdp.data.dataset import Data
@@ -31,7 +30,6 @@ from jaxdp.independence.continuous.neighbour_test import (
     scales,
 )
 from jaxdp.mechanisms import divide
-from jaxdp.results import bare
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics import partition
 from jaxdp.statistics.neighbours import contrasts, neighbour_order
@@ -324,12 +322,9 @@ class ContrastGCM(ContrastTest):
         size = contrasts.window_size(self.depth, self.is_symmetric(num_records))
         return jnp.minimum(self.most_windows(num_records), num_records - size + 1.0)
 
-    def detectable_effect(self, shapes, release):
+    @effect_sizes.settled_program
+    def detectable_effect(self, release):
         """The concordance of one pair that would have been found with power 0.8; public."""
-        return self.settled(shapes, release)._detectable(bare(release))
-
-    @bounded_jit  # run by itself, its loops would be compiled anew for every answer
-    def _detectable(self, release):
         _, mechanism, sensitivity = self._released(release)
         variance = jnp.max(self._null_sd(release, self._far(release))) ** 2  # as the ends of an interval have it
         return effect_sizes.detectable_concordance(self._most(release.num_records), variance, mechanism, sensitivity)

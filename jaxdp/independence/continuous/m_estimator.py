@@ -17,21 +17,16 @@ import numpy as np
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.columns import CATEGORICAL, ORDINAL, Column
 from jaxdp.data.dataset import Domain
-from jaxdp.independence.continuous import moment_test, regression_test
-from jaxdp.independence.continuous.poisson_regression import PoissonRegression
-from jaxdp.independence.continuous.regression_test import LITTLE, UNEVEN, RegressionTest
+from jaxdp.independence.continuous import moment_test, poisson_regression, regression_test
+from jaxdp.independence.continuous.poisson_regression import STEEP, PoissonRegression
+from jaxdp.independence.continuous.regression_test import RegressionTest
 from jaxdp.spec import TestSpec
 from jaxdp.statistics.loss_family import NEAR, Loss
 
-STEEP = "steep"
-SENTENCES = {
-    LITTLE: "Nothing could be found: by its noisy sums the information about X, apart from the columns held fixed, is "
-    "not far above the noise, so there is no interval and the p-value is 1. More records, a larger epsilon, closer "
-    "bounds of Y or fewer columns of Z would help.",
+SENTENCES = poisson_regression.SENTENCES | {
     STEEP: "There is no interval: as far as this epsilon shows it, the slope may be steeper than any that is looked "
     "for. Per standard deviation of X that is two fifths of the way between the linear predictors at which the mean "
     f"of Y is {100 * NEAR:g} and {100 - 100 * NEAR:g} % up its public range. The p-value needs no such number.",
-    UNEVEN: regression_test.NO_WIDTH,
 }
 
 

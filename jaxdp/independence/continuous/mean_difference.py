@@ -16,15 +16,14 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
-from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import Domain
+from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_columns, score_law
 from jaxdp.independence.continuous.moment_test import from_domain
 from jaxdp.independence.continuous.score_law import Found
 from jaxdp.mechanisms import Laplace, divide
-from jaxdp.results import bare
 from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics import group_scores, moments, partition, sums
 from jaxdp.statistics.group_scores import Groups
@@ -285,38 +284,30 @@ class MeanDifference(PrivateTest):
         p_value = jnp.where(unknown, 1.0, found.p_value(0.0))
         return Interpretation(p_value, found.estimate, *jax.tree.map(lambda value: value * self._unit, effect))
 
-    def one_sided(self, shapes, release, effect):
+    @effect_sizes.settled_program
+    def one_sided(self, release, effect):
         """By the pivot of the interval; both 1 where there is none."""
-        return self.settled(shapes, release)._sides(bare(release), effect)
+        return self._found(release).one_sided(effect / self._unit)
 
     @property
     def _unit(self):
         """What a response of 1 means in units of the data."""
         return 1.0 if self.levelled else self.bound
 
-    def detectable_effect(self, shapes, release):
+    @effect_sizes.settled_program
+    def detectable_effect(self, release):
         """Smallest difference that would have been found with power 0.8, at the spread and the noise of this release.
 
         In units of the data; infinite where there is no interval.
         """
-        return self.settled(shapes, release)._detectable(bare(release))
+        return self._found(release).detectable() * self._unit
 
     def effect_notes(self, shapes, release) -> dict[str, str]:
         """Why there is no interval, or a wide one; post-processing."""
-        raised = self.settled(shapes, release)._raised(bare(release))
+        raised = self._raised(shapes, release)
         return {name: SENTENCES[name] for name, is_raised in raised.items() if bool(is_raised)}
 
-    # one program each: run by themselves, their loops would be compiled anew for every answer
-
-    @bounded_jit
-    def _sides(self, release, effect):
-        return self._found(release).one_sided(effect / self._unit)
-
-    @bounded_jit
-    def _detectable(self, release):
-        return self._found(release).detectable() * self._unit
-
-    @bounded_jit
+    @effect_sizes.settled_program
     def _raised(self, release):
         return {SMALL_GROUP: self.groups.unknown} | self._found(release).notes()
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from jaxdp.data.dataset import Data
 from jaxdp.examples import about_released
-from jaxdp.independence.continuous.moment_examples import TWO_GROUPS, two_groups, two_groups_null
+from jaxdp.independence.continuous.moment_examples import of_groups, two_groups, two_groups_null
 from jaxdp.statistics.group_scores import Groups
 
 PLACE = "jaxdp.independence.continuous.mean_examples"
@@ -15,21 +12,17 @@ UNKNOWN = "the pair that moves it most sits on released sizes, which no pair can
 ABOUT_KNOWN_GROUPS = {"stage": "scores", "groups": Groups(share=0.3, centre=-0.4, count_noise=1.0, sum_noise=4.0)}
 
 
-def _made(x, y):
-    return Data(np.array([x, 0.5, -0.5, 0.25]), np.array([y, 1.0, -1.0, 1.0]), None, TWO_GROUPS)
-
-
 def worst_pairs():
     """A record that changes its group and goes from one end of the response to the other."""
-    return [(_made(1.0, 1.0), _made(-1.0, -1.0))]
+    return [(of_groups(1.0, 1.0), of_groups(-1.0, -1.0))]
 
 
 def worst_pairs_of_scores():
     """The scores move by their range where a record changes its group at the far end; squares from 0 to the largest."""
     return [
-        (_made(1.0, 1.0), _made(-1.0, 1.0)),
-        (_made(1.0, 1.0), _made(-0.4, 1.0)),
-        (_made(1.0, 1.0), _made(1.0, -1.0)),
+        (of_groups(1.0, 1.0), of_groups(-1.0, 1.0)),
+        (of_groups(1.0, 1.0), of_groups(-0.4, 1.0)),
+        (of_groups(1.0, 1.0), of_groups(1.0, -1.0)),
     ]
 
 

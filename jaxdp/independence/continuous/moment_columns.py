@@ -35,6 +35,17 @@ def described(data, role: str) -> tuple[Column, ...]:
     return columns
 
 
+def every(data, roles: tuple[str, ...] = ROLES) -> tuple[Column, ...]:
+    """Public descriptions of the columns of all these roles, as they stand in the matrix."""
+    return tuple(column for role in roles for column in described(data, role))
+
+
+def sizes(data, roles: tuple[str, ...] = ROLES) -> tuple[int, int, int]:
+    """Columns of the matrix that z, x and y take; 0 for one that is not among these roles."""
+    z, x, y = (widths(described(data, role)) if role in roles else 0 for role in ROLES)
+    return z, x, y
+
+
 def widths(columns: tuple[Column, ...]) -> int:
     """Columns of the matrix that these take together."""
     return sum(map(width, columns))
@@ -59,10 +70,10 @@ def of_one_level(columns: tuple[Column, ...]) -> tuple[int, ...]:
 
 def owners(shapes, places) -> list[Column]:
     """The columns of z, x and y that have any of these places (p,) bool in the matrix, each once."""
-    every = [column for role in ROLES for column in described(shapes, role)]
-    numbered = [number for number, column in enumerate(every) for _ in range(width(column))]
+    columns = every(shapes)
+    numbered = [number for number, column in enumerate(columns) for _ in range(width(column))]
     found = {number for number, is_one in zip(numbered, places, strict=False) if is_one}
-    return [every[number] for number in sorted(found)]
+    return [columns[number] for number in sorted(found)]
 
 
 def names(columns) -> str:

@@ -67,13 +67,14 @@ def worst_pairs_of_five():
     return worst_pairs(3)
 
 
+def of_groups(x, y) -> Data:
+    """Four records, the first with this response in this group, -1 or 1."""
+    return Data(np.array([x, 0.5, -0.5, 0.25]), np.array([y, 1.0, -1.0, 1.0]), None, TWO_GROUPS)
+
+
 def worst_pairs_of_groups():
     """A response at its upper end in the second group, and at its centre between the groups."""
-
-    def made(x, y):
-        return Data(np.array([x, 0.5, -0.5, 0.25]), np.array([y, 1.0, -1.0, 1.0]), None, TWO_GROUPS)
-
-    return [(made(1.0, 1.0), made(0.0, 0.0))]
+    return [(of_groups(1.0, 1.0), of_groups(0.0, 0.0))]
 
 
 PUBLIC = {"bound": 8.0, "centres": 0.0, "scales": 1.0, "clip": 1.0}

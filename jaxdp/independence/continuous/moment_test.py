@@ -75,6 +75,7 @@ class MomentTest(PrivateTest):
     uses_z: ClassVar[bool] = True
     flags: ClassVar[tuple[str, ...]] = (MARGINS, NARROW_COLUMN)
     spec: ClassVar[TestSpec]
+    default_mechanism = Laplace
 
     def __post_init__(self):
         super().__post_init__()
@@ -87,9 +88,6 @@ class MomentTest(PrivateTest):
             check.positive(clip_z=self.clip_z)
         if self.stage == CENTRES and (self.scales is None) != (self.centres is None):
             raise ValueError("centres and scales belong together: give both, or neither for private ones.")
-
-    def mechanism_in_force(self):
-        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
 
     def among(self):
         """This test for all pairs of the columns of x."""
@@ -157,10 +155,10 @@ class MomentTest(PrivateTest):
 
     def _with_layout(self, shapes):
         roles = moment_columns.ROLES[:2] if self.features else moment_columns.ROLES
-        columns = {role: moment_columns.described(shapes, role) for role in roles}
-        z, x, y = (moment_columns.widths(columns.get(role, ())) for role in moment_columns.ROLES)
-        linear = tuple(flag for role in roles for flag in moment_columns.flags(columns[role]))
-        return dataclasses.replace(self, sizes=(z, x, y), linear=linear, group=_group(columns, roles, linear))
+        columns = moment_columns.every(shapes, roles)
+        linear = moment_columns.flags(columns)
+        sizes = moment_columns.sizes(shapes, roles)
+        return dataclasses.replace(self, sizes=sizes, linear=linear, group=_group(columns, linear))
 
     def _stage(self) -> dict[str, Any]:
         columns = feature_columns if self.features else every_column
@@ -391,11 +389,11 @@ def sensitivity_of(num_columns: int, norm: Norm, num_records: int) -> Sensitivit
     return Sensitivity(bound, norm, Relation.REPLACE_ONE, lower=-limit, upper=limit)
 
 
-def _group(columns, roles, linear) -> int | None:
+def _group(columns, linear) -> int | None:
     """Place of the column of two levels, if the matrix holds it and a clipped one alone; its response is a mixture."""
     if sorted(linear) != [False, True]:
         return None
-    levels = [column.levels for role in roles for column in columns[role]]
+    levels = [column.levels for column in columns]
     return levels.index(2) if 2 in levels else None
 
 
@@ -415,7 +413,7 @@ def matrix_of(data, features: bool):
 
 def _clipped_columns(data, features: bool):
     roles = moment_columns.ROLES[:2] if features else moment_columns.ROLES
-    flags = [flag for role in roles for flag in moment_columns.flags(moment_columns.described(data, role))]
+    flags = moment_columns.flags(moment_columns.every(data, roles))
     return matrix_of(data, features)[:, jnp.asarray([j for j, flag in enumerate(flags) if not flag], int)]
 
 

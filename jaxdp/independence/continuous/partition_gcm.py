@@ -16,7 +16,6 @@ from jax.typing import ArrayLike
 
 from jaxdp import null_laws
 from jaxdp._base import check
-from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, Relation, Sensitivity, Sequential
 from jaxdp.independence import builders, effect_sizes
@@ -29,7 +28,6 @@ from jaxdp.independence.continuous.partition_stages import (
     standardize,
 )
 from jaxdp.mechanisms import Exact, Laplace, Split, divide
-from jaxdp.results import bare
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec
 from jaxdp.statistics import partition, sums
 from jaxdp.statistics.winsorize import best_level
@@ -390,7 +388,6 @@ class PartitionGCM(WithinCells):
                 noise,
                 lambda found, second: found * jnp.sqrt(inner * second),
                 tail,
-                estimate=lambda first, second: first / jnp.sqrt(inner * second),
                 limits=(-1.0, 1.0),
                 miss=miss,
             )
@@ -417,12 +414,18 @@ class PartitionGCM(WithinCells):
         occupied = getattr(self.reference, "occupied", None)  # fewer, where their number was chosen privately
         return count - jnp.minimum(cells if occupied is None else occupied(self.num_columns[2]), count // 2)
 
-    def detectable_effect(self, shapes, release):
+    @effect_sizes.settled_program
+    def detectable_effect(self, release):
         """The correlation of one pair that would have been found with power 0.8; NaN where the noise hides V."""
-        test = self.settled(shapes, release)
-        if test.num_regions > 1 or test.weights is not None:
+        if self.num_regions > 1 or self.weights is not None:
             return jnp.nan
-        return _detectable(test, bare(release))
+        variance, sd, law = release.value["variance"], self._sd(release), self._null_law(release)
+        noise = jnp.sqrt(self.mechanism_in_force()["variance"].variance(release.sensitivity["variance"]))
+        budget = self.mechanism_in_force()["covariance"]
+        spread = jnp.sqrt(sd**2 + budget.variance(release.sensitivity["covariance"]))
+        found = effect_sizes.detectable(lambda value: law(value, sd), spread)
+        known = variance >= effect_sizes.CLEAR * noise
+        return jnp.where(known, found / jnp.sqrt(self.degrees_within(release.num_records) * variance), jnp.nan)
 
     def no_gradient(self, name):
         del name
@@ -504,14 +507,3 @@ class PartitionGCM(WithinCells):
         """Cell of each record and the number of cells (public); num_records: of all data, if these are a chunk."""
         target = partition.target_cells(data.x.shape[0] if num_records is None else num_records, self.num_cells)
         return partition.cells_of(data, target, self.reference, self.axes)
-
-
-@bounded_jit  # run by themselves, its two dozen small programs cost an answer more than its release
-def _detectable(test, release):
-    variance, sd, law = release.value["variance"], test._sd(release), test._null_law(release)
-    noise = jnp.sqrt(test.mechanism_in_force()["variance"].variance(release.sensitivity["variance"]))
-    budget = test.mechanism_in_force()["covariance"]
-    spread = jnp.sqrt(sd**2 + budget.variance(release.sensitivity["covariance"]))
-    found = effect_sizes.detectable(lambda value: law(value, sd), spread)
-    known = variance >= effect_sizes.CLEAR * noise
-    return jnp.where(known, found / jnp.sqrt(test.degrees_within(release.num_records) * variance), jnp.nan)

@@ -159,7 +159,6 @@ class CRTNormal(RandomizationTest):
             effect_sizes.noise_quantiles(self.mechanism_in_force()["variance"], release.sensitivity["variance"]),
             lambda found, second: found * jnp.sqrt(count * second),
             tail,
-            estimate=lambda first, second: first / jnp.sqrt(count * second),
             limits=(-1.0, 1.0),
         )
         return Interpretation(p_value, statistic, *effect)

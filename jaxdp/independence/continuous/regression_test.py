@@ -14,22 +14,20 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, Sequential, answered
+from jaxdp.core import Interpretation, Norm, Relation, Sensitivity, Sequential, answered
 from jaxdp.data.dataset import Domain
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_columns, moment_test, validity
 from jaxdp.independence.continuous.moment_stages import PrivateCentres, PrivateSpreads
-from jaxdp.independence.continuous.residual_test import MomentMatrix, rare_notes
+from jaxdp.independence.continuous.residual_test import GRID, GridSums, MomentMatrix, rare_notes
 from jaxdp.mechanisms import Laplace, divide
 from jaxdp.randomness import keys
 from jaxdp.results import bare
-from jaxdp.spec import TestSpec
-from jaxdp.statistics import moments, regression_scores, residual_scores, sums
+from jaxdp.statistics import moments, regression_scores, residual_scores
 from jaxdp.statistics.regression_scores import CLEAR, Start, Sums
 
 # Of the budget (docs/theory/logistic_regression.md#shares); the scores get the rest.
@@ -40,7 +38,6 @@ SQUARES = "squares"  # a part of a round, of families that have them
 CENTRES, SCALES, MOMENTS, SCORES = "centres", "scales", "moments", "scores"  # what is released next
 CLIP = 2.2  # sds about a private centre at which columns are clipped for their moments
 SELECTABLE = 20.0  # fewest records times the epsilon of one column's centre for private centres
-GRID = 2.0**24  # scores are rounded to its multiples, in units of their range, so that sums are exact
 CLEAR_MOMENTS = 3.0  # sds of the noise that the variance of every direction of the columns must be
 LIKELY = 1.5  # times `CLEAR` that the information can be: below it the noise would choose who gets an interval
 CLIPPED_VARIANCE = 0.25  # of a column clipped at `CLIP` sds, about
@@ -100,7 +97,7 @@ def told_of_x(x) -> str:
 
 
 @frozen_pytree
-class RegressionTest(PrivateTest):
+class RegressionTest(GridSums):
     """Base of regressions of y on x and z by one step about a private start: the slope of x, with its interval.
 
     A subclass has a `family` (`statistics/regression_families.py`), `sentences` for its notes, and its spec says which
@@ -112,33 +109,20 @@ class RegressionTest(PrivateTest):
     25 %. Weights w depend on x and z alone, so that neither they nor the clip bend a slope of the model.
     Sensitivity: docs/theory/logistic_regression.md#sensitivity.
 
-    bound: public half range of continuous columns. enforce_rule: False runs the test even where the noise surely hides
-    the columns. centres, scales, start, stage, rounds, levelled, of_one_level: set by the stages (in half ranges).
+    centres, scales, start, stage, rounds: set by the stages (in half ranges).
     """
 
-    bound: ArrayLike = 1.0
-    enforce_rule: bool = jax.tree.static(default=True)
     centres: Any = None
     scales: Any = None
     start: Any = None
     stage: str = jax.tree.static(default=CENTRES)
     rounds: int = jax.tree.static(default=0)
-    levelled: tuple[bool, ...] = jax.tree.static(default=())
-    of_one_level: tuple[int, ...] = jax.tree.static(default=())
 
-    spec: ClassVar[TestSpec]
+    roles: ClassVar[tuple[str, ...]] = ("z", "x")
     family: ClassVar[Any]
     sentences: ClassVar[dict[str, str]]  # by names of notes: `LITTLE`, an interval without an end, uneven columns
     shares: ClassVar[dict[str, Fraction]] = SHARES
     most_information: ClassVar[float] = 1.0  # that records have on average, of the largest that one can have
-    reads_missing: ClassVar[bool] = True
-    uses_z: ClassVar[bool] = True
-    lattice: ClassVar[float] = 1.0 / GRID  # a rounding may go the other way in another program
-    gradient_free = moments.ROUNDED
-
-    def __post_init__(self):
-        super().__post_init__()
-        check.positive(bound=self.bound)
 
     def mechanism_in_force(self):
         whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
@@ -170,14 +154,6 @@ class RegressionTest(PrivateTest):
         variance = CLIPPED_VARIANCE if private else 1.0
         noise = _sd(first.mechanism, first.sensitivity(num_records)) / num_records
         return max(LIKELY * CLEAR / clear, CLEAR_MOMENTS * noise / variance)
-
-    def _with_layout(self, shapes):
-        columns = [moment_columns.described(shapes, role) for role in ("z", "x")]
-        return dataclasses.replace(
-            self,
-            levelled=tuple(flag for part in columns for flag in moment_columns.flags(part)),
-            of_one_level=moment_columns.of_one_level(sum(map(tuple, columns), ())),
-        )
 
     def specialize(self, shapes):
         """Centres, scales, moments, then the scores, in one round or several."""
@@ -306,21 +282,11 @@ class RegressionTest(PrivateTest):
         del num_records
         return jnp.round(self.start.of(*self._columns(data)) * GRID)
 
-    def statistic(self, key, data):
-        """Dict of the sums: (p,) of scores and of information, () of squares."""
-        del key
-        return self._parts(jnp.sum(self.on_grid(data, None), axis=0) / GRID)
-
-    def _parts(self, every):
+    def parts(self, every):
+        """(p,) of scores and of information, () of squares."""
         p = self.width
         squares = {"squares": every[2 * p]} if self.family.squares else {}
         return {"scores": every[:p], "information": every[p : 2 * p], **squares}
-
-    def partial(self, chunk, num_records=None):
-        return sums.added(self, "on_grid", chunk, num_records, _totals_of_block)
-
-    def finish(self, totals):
-        return self._parts(totals["sums"] / GRID)
 
     def sensitivity(self, num_records):
         """Each sum moves by 1 and the roundings of its numbers at most, in units."""
@@ -368,13 +334,15 @@ class RegressionTest(PrivateTest):
         centres, halves = self._scaling()
         return CLIP * (1.0 + jnp.abs(centres[-1])) / halves[-1]
 
-    def one_sided(self, shapes, release, effect):
+    @effect_sizes.settled_program
+    def one_sided(self, release, effect):
         """By the pivot of the interval; both 1 where there is none."""
-        return self.settled(shapes, release)._sides(bare(release), effect)
+        return self.law(release).one_sided(effect / self.unit)
 
-    def detectable_effect(self, shapes, release):
+    @effect_sizes.settled_program
+    def detectable_effect(self, release):
         """The slope that would have been found with power 0.8, at this release's information."""
-        return self.settled(shapes, release)._detectable(bare(release))
+        return self.law(release).detectable() * self.unit
 
     def effect_notes(self, shapes, release):
         """Why there is no interval, or what it does not allow for; post-processing."""
@@ -390,26 +358,11 @@ class RegressionTest(PrivateTest):
         few, in_place = np.asarray(test.start.few), np.asarray(test.start.in_place)
         return rare_notes(shapes, few & ~in_place, in_place) | (notes or ({TAIL: far} if reach > FAR_BOUNDS else {}))
 
-    # one program each: run by themselves, their loops would be compiled anew for every answer
-
-    @bounded_jit
-    def _sides(self, release, effect):
-        return self.law(release).one_sided(effect / self.unit)
-
-    @bounded_jit
-    def _detectable(self, release):
-        return self.law(release).detectable() * self.unit
-
-    @bounded_jit
+    @bounded_jit  # run by itself, its loops would be compiled anew for every answer
     def _doubts(self, release):
         """Whether the information is hidden, whether the columns are uneven."""
         law = self.law(release)
         return law.unknown, law.sums.uneven & ~law.unknown
-
-
-def _totals_of_block(values) -> dict[str, Any]:
-    """Of the whole numbers of `on_grid`."""
-    return {"sums": sums.totals(values, GRID)}
 
 
 def _sd(mechanism, sensitivity) -> float:
@@ -441,13 +394,16 @@ def _with_scales(test, query, released):
 # between two stages of a release nothing is traced, and hundreds of small programs would be compiled one by one
 @functools.partial(jax.jit, static_argnames=("euclidean", "family", "of_levels", "of_one_level"))
 def _started(noisy, euclidean: bool, family, of_levels: bool, of_one_level: tuple[int, ...]) -> Start:
+    """of_levels: whether X has levels."""
     noise = jnp.sqrt(noisy.variance_per_scale) * noisy.scales[1, 1]
     numbers = np.array([*of_one_level[:-1], 0, 0])  # not of X, and Y
     levels = residual_scores.RareLevels.of(noisy, numbers, numbers > 0)
-    missed = jnp.sum(levels.shares**2) + jnp.sum(levels.first_shares**2)
     few = (levels.rare | levels.in_place)[:-1]
-    found = Start.about(noisy.matrix, noise, euclidean, family, few, missed, levels.in_place[:-1])
-    return found.about_levels() if of_levels else found
+    found = Start.about(noisy.matrix, noise, euclidean, family, few, levels.in_place[:-1])
+    found = found.about_levels() if of_levels else found
+    unheld = jnp.concatenate([levels.shares, levels.first_shares])
+    far = found.farthest_level if of_levels else 1.0, family.farthest(0.5 * (1.0 + noisy.matrix[0, -1]))
+    return dataclasses.replace(found, missed=residual_scores.missed_variance(unheld, *far))
 
 
 def _with_start(test, query, released):

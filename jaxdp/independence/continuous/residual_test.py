@@ -22,6 +22,7 @@ from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.kept_programs import kept_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_columns, moment_test, score_law, validity
 from jaxdp.independence.continuous.score_law import Found
 from jaxdp.mechanisms import Laplace, divide
@@ -109,16 +110,69 @@ class MomentMatrix(PrivateQuery):
 _noisy = kept_jit(Noisy.of, static_argnums=(2, 3))
 
 
-@functools.partial(kept_jit, static_argnames=("correlation", "of_one_level"))
-def _scores_about(noisy: Noisy, pairs, given, correlation: bool, of_one_level: tuple[int, ...]) -> Scores:
+@functools.partial(kept_jit, static_argnames=("correlation", "of_one_level", "levelled"))
+def _scores_about(
+    noisy: Noisy, pairs, given, correlation: bool, of_one_level: tuple[int, ...], levelled: tuple[bool, ...]
+) -> Scores:
     def of(x, y, given):
-        return residual_scores.scores(noisy, x, y, given, correlation, np.array(of_one_level))
+        return residual_scores.scores(noisy, x, y, given, correlation, np.array(of_one_level), np.array(levelled))
 
     return jax.vmap(of)(pairs[:, 0], pairs[:, 1], given)
 
 
 def _with_scores(test, query, released):
     return dataclasses.replace(test, about=test.scores_about(query.noisy(released)))
+
+
+@frozen_pytree
+class GridSums(PrivateTest):
+    """Base of tests on sums of scores that are rounded to a grid, on which sums are exact.
+
+    bound: public half range of continuous columns; values outside are clipped.
+    enforce_rule: False runs the test even where the noise surely hides the columns.
+    levelled, of_one_level: set by the stages, of each column in the matrix (whether it has levels, which lie on
+        [-1, 1]; of one that says of one level who has it, the number of its column, else 0).
+    """
+
+    bound: ArrayLike = 1.0
+    enforce_rule: bool = jax.tree.static(default=True)
+    levelled: tuple[bool, ...] = jax.tree.static(default=())
+    of_one_level: tuple[int, ...] = jax.tree.static(default=())
+
+    spec: ClassVar[TestSpec]
+    roles: ClassVar[tuple[str, ...]] = moment_columns.ROLES  # whose columns the fields above describe
+    reads_missing: ClassVar[bool] = True
+    uses_z: ClassVar[bool] = True
+    lattice: ClassVar[float] = 1.0 / GRID  # a rounding may go the other way in another program
+    gradient_free = moments.ROUNDED
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.positive(bound=self.bound)
+
+    def _with_layout(self, shapes):
+        columns = moment_columns.every(shapes, self.roles)
+        levelled, one = moment_columns.flags(columns), moment_columns.of_one_level(columns)
+        return dataclasses.replace(self, levelled=levelled, of_one_level=one)
+
+    def on_grid(self, data, num_records):
+        """Scores (n, k) of the records in units, as whole numbers of at most `GRID`."""
+        raise NotImplementedError
+
+    def parts(self, every):
+        """What is released, by names, of the sums (k,)."""
+        raise NotImplementedError
+
+    def statistic(self, key, data):
+        """Dict of the sums."""
+        del key
+        return self.parts(jnp.sum(self.on_grid(data, None), axis=0) / GRID)
+
+    def partial(self, chunk, num_records=None):
+        return sums.added(self, "on_grid", chunk, num_records, lambda values: {"sums": sums.totals(values, GRID)})
+
+    def finish(self, totals):
+        return self.parts(totals["sums"] / GRID)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,46 +202,26 @@ class FoundWithSpread(Found):
 
 
 @frozen_pytree
-class ResidualTest(PrivateTest):
+class ResidualTest(GridSums):
     """Base of tests on sums of scores of residuals, about the fits of a noisy moment matrix.
 
-    bound: public half range of continuous columns; values outside are clipped.
-    enforce_rule: False runs the test even where the noise surely hides every column.
-    about, stage, sizes, levelled, of_one_level: set by the stages (`Scores` of each query; widths of z, x, y; columns
-        whose levels lie on [-1, 1]; of those that say of one level who has it, the number of the column of the data).
+    about, stage, sizes: set by the stages (`Scores` of each query; widths of z, x, y).
     """
 
-    bound: ArrayLike = 1.0
-    enforce_rule: bool = jax.tree.static(default=True)
     about: Any = None
     stage: str = jax.tree.static(default=MATRIX)
     sizes: tuple[int, int, int] = jax.tree.static(default=(0, 1, 1))
-    levelled: tuple[bool, ...] = jax.tree.static(default=())
-    of_one_level: tuple[int, ...] = jax.tree.static(default=())
 
-    reads_missing: ClassVar[bool] = True
     without_z: ClassVar[str]  # what is assumed where nothing is held fixed
     averages_rows: ClassVar[bool] = True
-    uses_z: ClassVar[bool] = True
-    lattice: ClassVar[float] = 1.0 / GRID  # a rounding may go the other way in another program
     correlation: ClassVar[bool] = False
-    spec: ClassVar[TestSpec]
-    gradient_free = moments.ROUNDED
-
-    def __post_init__(self):
-        super().__post_init__()
-        check.positive(bound=self.bound)
 
     def mechanism_in_force(self):
         whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
         return divide(whole, SHARES) if self.stage == SCORES else whole
 
     def _with_layout(self, shapes):
-        columns = {role: moment_columns.described(shapes, role) for role in moment_columns.ROLES}
-        levelled = tuple(flag for role in moment_columns.ROLES for flag in moment_columns.flags(columns[role]))
-        one = moment_columns.of_one_level(sum((tuple(columns[role]) for role in moment_columns.ROLES), ()))
-        z, x, y = (moment_columns.widths(columns[role]) for role in moment_columns.ROLES)
-        return dataclasses.replace(self, sizes=(z, x, y), levelled=levelled, of_one_level=one)
+        return dataclasses.replace(super()._with_layout(shapes), sizes=moment_columns.sizes(shapes))
 
     def specialize(self, shapes):
         """The moments, then the scores. Errors: ValueError for too many records, or too few."""
@@ -259,20 +293,10 @@ class ResidualTest(PrivateTest):
 
         return jnp.round(jnp.concatenate(jax.vmap(of)(self.about)).T * GRID)
 
-    def statistic(self, key, data):
-        """Dict of the sums of scores and spreads, (2 m,), and of squares, (m,)."""
-        del key
-        return self._halves(jnp.sum(self.on_grid(data, None), axis=0) / GRID)
-
-    def _halves(self, both):
-        m = both.shape[0] // 3
-        return {"scores": both[: 2 * m], "squares": both[2 * m :]}
-
-    def partial(self, chunk, num_records=None):
-        return sums.added(self, "on_grid", chunk, num_records, _totals_of_block)
-
-    def finish(self, totals):
-        return self._halves(totals["scores"] / GRID)
+    def parts(self, every):
+        """Of scores and spreads, (2 m,), and of squares, (m,)."""
+        m = every.shape[0] // 3
+        return {"scores": every[: 2 * m], "squares": every[2 * m :]}
 
     def sensitivity(self, num_records):
         """In their units a score and its spread move by 1 and two roundings together, a square by 1 and one."""
@@ -304,7 +328,7 @@ class ResidualTest(PrivateTest):
         """The scores of each query, stacked; no gradient passes (`no_gradient`): sides of equal moments have none."""
         pairs, given = self.queries()
         noisy = jax.tree.map(jax.lax.stop_gradient, noisy)
-        return _scores_about(noisy, pairs, given, self.correlation, self.of_one_level)
+        return _scores_about(noisy, pairs, given, self.correlation, self.of_one_level, self.levelled)
 
     def _each(self, release, what, *more):
         """what(FoundWithSpread, ...) for each query, with its part of more."""
@@ -350,17 +374,18 @@ class ResidualTest(PrivateTest):
         _, x, y = self.sizes
         return values[0] if x * y == 1 else values.reshape(x, y)
 
-    def detectable_effect(self, shapes, release):
+    @effect_sizes.settled_program
+    def detectable_effect(self, release):
         """Smallest effect that would have been found with power 0.8, at the spread and the noise of this release.
 
         In units of the data, of each x and y; infinite where there is no interval.
         """
-        return _detectable(self.settled(shapes, release), bare(release))
+        return self._shaped(self._each(release, lambda found: found.detectable(self._miss)) * self.units())
 
     def effect_notes(self, shapes, release) -> dict[str, str]:
         """Why there is no interval, or a wide one; post-processing."""
         test = self.settled(shapes, release)
-        raised, z = _raised(test, bare(release)), test.sizes[0]
+        raised, z = test._raised(bare(release)), test.sizes[0]
         rare, in_place = (np.asarray(part).any(axis=0) for part in (test.about.rare, test.about.in_place))
         of_x = in_place & (np.arange(test.width) >= z)
         notes = rare_notes(shapes, rare, in_place & ~of_x)
@@ -368,6 +393,12 @@ class ResidualTest(PrivateTest):
             names = moment_columns.names(moment_columns.owners(shapes, of_x))
             notes[UNCOMPARED] = NO_FIRST_LEVEL.format(names=names)
         return notes | {name: sentence for name, sentence in SENTENCES.items() if bool(raised[name])}
+
+    @bounded_jit  # run by themselves, dozens of small programs cost an answer more than its release
+    def _raised(self, release):
+        about, notes = self.about, self._each(release, lambda found: found.notes())
+        raised = {HIDDEN: about.hidden, LOST: about.unknown & ~about.hidden & ~about.uncompared} | notes
+        return jax.tree.map(jnp.any, raised)
 
 
 def rare_notes(shapes, rare, in_place) -> dict[str, str]:
@@ -379,21 +410,3 @@ def rare_notes(shapes, rare, in_place) -> dict[str, str]:
         kinds.setdefault(COMMON_LEVEL if id(column) in replaced else instead, []).append(column)
     told = [RARE_LEVEL.format(names=moment_columns.names(kinds[instead]), instead=instead) for instead in kinds]
     return {RARE: " ".join(told)} if told else {}
-
-
-# one program each: run by themselves, dozens of small ones cost an answer more than its release
-@bounded_jit
-def _detectable(test, release):
-    return test._shaped(test._each(release, lambda found: found.detectable(test._miss)) * test.units())
-
-
-@bounded_jit
-def _raised(test, release):
-    about, notes = test.about, test._each(release, lambda found: found.notes())
-    raised = {HIDDEN: about.hidden, LOST: about.unknown & ~about.hidden & ~about.uncompared} | notes
-    return jax.tree.map(jnp.any, raised)
-
-
-def _totals_of_block(values) -> dict[str, Any]:
-    """Of whole numbers (n, 3 m)."""
-    return {"scores": sums.totals(values, GRID)}

@@ -13,7 +13,6 @@ from jax.scipy.stats import norm
 
 from jaxdp import null_laws
 from jaxdp._base import check
-from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Domain
@@ -22,7 +21,6 @@ from jaxdp.independence.continuous import validity
 from jaxdp.independence.ranks.rank_test import UNIT_ROUNDOFF
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.mechanisms import Laplace, divide
-from jaxdp.results import bare
 from jaxdp.spec import LINEAR, MONOTONE, Columns, Planning, TestSpec, on_a_line, one_of_each
 from jaxdp.statistics import rank_sums
 from jaxdp.statistics.tables import contingency
@@ -285,20 +283,15 @@ class KruskalWallis(PrivateTest):
             self._noise_of_size(release),
             expected,
             tail,
-            estimate=lambda ranks, small: ranks / jnp.maximum(expected(1.0, small), 1e-30),
             limits=(-0.5, 0.5),
         )
         return self.no_effect + estimate, (self.no_effect + low, self.no_effect + high)
 
-    def one_sided(self, shapes, release, effect):
+    @effect_sizes.settled_program
+    def one_sided(self, release, effect):
         """By the pivot of the interval, of two groups; both 1 where there is none."""
-        test = self.specialize(shapes)
-        if test.num_groups != PAIR:
+        if self.num_groups != PAIR:
             return None
-        return test._sides(bare(release), effect)
-
-    @bounded_jit  # run by itself, its loops would be compiled anew for every answer
-    def _sides(self, release, effect):
         centre = jnp.clip(effect - self.no_effect, -0.5, 0.5)
         count, size = release.num_records, jnp.min(self._sizes(release))
         sizes = jnp.maximum(size - self._noise_of_size(release), 0.0)

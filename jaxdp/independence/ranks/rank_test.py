@@ -15,14 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base import check
-from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import strata
 from jaxdp.independence.continuous.coarse_cells import WithinCells
 from jaxdp.mechanisms import Laplace, divide
-from jaxdp.results import bare
 from jaxdp.statistics import concordance, partition, sums
 
 UNIT_ROUNDOFF = 2.0**-53
@@ -180,18 +178,14 @@ class StratifiedRankTest(WithinCells):
             effect_sizes.noise_quantiles(self.mechanism_in_force()["v"], release.sensitivity["v"]),
             lambda effect, second: effect * self.sum_per_effect(second, records),
             tail,
-            estimate=lambda first, second: first / self.sum_per_effect(second, records),
             limits=(-largest, largest),
         )
         variance = self._guarded_variance(release) + self.mechanism_in_force()["u"].variance(release.sensitivity["u"])
         return Interpretation(p_value, u / jnp.sqrt(jnp.maximum(variance, 1e-12)), *effect)
 
-    def detectable_effect(self, shapes, release):
+    @effect_sizes.settled_program
+    def detectable_effect(self, release):
         """The effect that would have been found with power 0.8; NaN where the noise hides V."""
-        return self.settled(shapes, release)._detectable(bare(release))
-
-    @bounded_jit  # run by itself, its loops would be compiled anew for every answer
-    def _detectable(self, release):
         tail, v, budget = self._tail(release), release.value["v"], self.mechanism_in_force()
         noise = jnp.sqrt(budget["v"].variance(release.sensitivity["v"]))
         spread = jnp.sqrt(self._guarded_variance(release) + budget["u"].variance(release.sensitivity["u"]))

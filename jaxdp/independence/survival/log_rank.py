@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.bisection import bisected
 from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.kept_programs import kept_jit
 from jaxdp._base.pytree import frozen_pytree
@@ -388,30 +389,22 @@ class LogRank(PrivateTest):
         p_value = law.p_value(jnp.zeros(()))
         return Interpretation(p_value, law.value, *law.effect(p_value))
 
-    def detectable_effect(self, shapes, release):
+    @effect_sizes.settled_program
+    def detectable_effect(self, release):
         """The log hazard ratio that would have been found with power 0.8, at this release's information.
 
         None of more than two groups, whose ratios are several.
         """
-        return self.settled(shapes, release)._detectable(bare(release))
-
-    def one_sided(self, shapes, release, effect):
-        """By the pivot of the interval; both 1 where there is none. effect: a log hazard ratio, of two groups."""
-        return self.settled(shapes, release)._sides(bare(release), effect)
-
-    # one program each: run by themselves, their loops would be compiled anew for every answer
-
-    @bounded_jit
-    def _detectable(self, release):
         law = self._law(release)
         return None if isinstance(law, SeveralGroups) else law.detectable()
 
-    @bounded_jit
-    def _sides(self, release, effect):
+    @effect_sizes.settled_program
+    def one_sided(self, release, effect):
+        """By the pivot of the interval; both 1 where there is none. effect: a log hazard ratio, of two groups."""
         law = self._law(release)
         return None if isinstance(law, SeveralGroups) else law.one_sided(effect)
 
-    @bounded_jit
+    @bounded_jit  # run by itself, its loops would be compiled anew for every answer
     def _hidden(self, release):
         """Whether noise hides each ratio, whether a group leaves at once, whether times are crowded."""
         law = self._law(release)
@@ -548,15 +541,8 @@ class _Law:
 
     def effect(self, null_p_value):
         """Estimate and interval, both from `p_value`."""
-
-        def halve(_, ends):
-            low, high = ends
-            middle = 0.5 * (low + high)
-            above = self._expected(middle) < self.value
-            return jnp.where(above, middle, low), jnp.where(above, high, middle)
-
-        start = (jnp.full_like(self.value, -LIMIT), jnp.full_like(self.value, LIMIT))
-        estimate = jax.lax.fori_loop(0, effect_sizes.HALVINGS, halve, start)[0]
+        ends = jnp.full_like(self.value, -LIMIT), jnp.full_like(self.value, LIMIT)
+        estimate, _ = bisected(lambda ratio: self._expected(ratio) < self.value, *ends, effect_sizes.HALVINGS)
         interval = effect_sizes.inverted(self.p_value, null_p_value, estimate, (-LIMIT, LIMIT))
         hidden = self.unknown | self.departed
         return effect_sizes.with_interval(estimate, [jnp.where(hidden, jnp.nan, end) for end in interval])

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp._base.bisection import bisected
 from jaxdp._base.bounded import bounded_jit
 from jaxdp.independence import effect_sizes
 from jaxdp.statistics.tables import association_in_strata as strata
@@ -171,15 +172,8 @@ def _sums_in_strata(tables, *, split, variance):
 
 def crossings(path: Path, conditions, count: int):
     """The t (count,) from which on each of so many conditions on tables at t holds; the ends where none does."""
-
-    def halve(_, ends):
-        low, high = ends
-        middle = 0.5 * (low + high)
-        passed = jnp.diagonal(jax.vmap(conditions)(middle))
-        return jnp.where(passed, low, middle), jnp.where(passed, middle, high)
-
-    start = -FURTHEST if path.signed else 0.0
-    low, high = jax.lax.fori_loop(0, STEPS, halve, (jnp.full(count, start), jnp.full(count, FURTHEST)))
+    ends = jnp.full(count, FURTHEST), jnp.full(count, -FURTHEST if path.signed else 0.0)
+    high, low = bisected(lambda t: jnp.diagonal(jax.vmap(conditions)(t)), *ends, STEPS)
     return 0.5 * (low + high)
 
 

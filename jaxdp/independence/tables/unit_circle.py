@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
+from jaxdp._base.bisection import bisected
 from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence import noise_law
@@ -24,6 +25,7 @@ from jaxdp.statistics.tables import unit_circle
 SUPREMUM, ESTIMATED, PUBLIC = "supremum", "estimated", "public"
 MARGIN_SHARE = 0.15  # of the budget, for M1 under null="estimated"
 MISS_SHARE = 0.04  # of every level: probability that the released margin misleads about the null rate
+HALVINGS = 50
 LEVELS = (0.05, 1e-3, 1e-5, 1e-8, 1e-12)  # a p-value of null="estimated" rests on the interval of one of them
 ESTIMATED_RATES = 33  # null rates looked at between the two ends of the first interval for p
 FURTHER_RATES = 6  # and on either side between one interval and the next
@@ -165,14 +167,8 @@ def rate_interval(noisy_margin, total: int, mechanism, sensitivity, miss: float)
 
 def _chernoff(observed, end: float, limit):
     """The rate between `observed` and `end` with KL(observed || rate) = limit, by bisection."""
-
-    def halve(_, ends):
-        inside, outside = ends
-        middle = 0.5 * (inside + outside)
-        near = _divergence(observed, middle) <= limit
-        return jnp.where(near, middle, inside), jnp.where(near, outside, middle)
-
-    return jax.lax.fori_loop(0, 50, halve, (observed, jnp.full_like(observed, end)))[1]
+    farthest = jnp.full_like(observed, end)
+    return bisected(lambda rate: _divergence(observed, rate) <= limit, observed, farthest, HALVINGS)[1]
 
 
 def _divergence(a, b):
@@ -184,14 +180,7 @@ def _divergence(a, b):
 
 def _quantile(survival, probability: float, scale):
     """x with P(noise >= x) = probability, by bisection."""
-
-    def halve(_, ends):
-        return (
-            jnp.where(survival(0.5 * (ends[0] + ends[1])) > probability, 0.5 * (ends[0] + ends[1]), ends[0]),
-            jnp.where(survival(0.5 * (ends[0] + ends[1])) > probability, ends[1], 0.5 * (ends[0] + ends[1])),
-        )
-
-    return jax.lax.fori_loop(0, 50, halve, (jnp.zeros_like(scale), 50.0 * scale))[1]
+    return bisected(lambda x: survival(x) > probability, jnp.zeros_like(scale), 50.0 * scale, HALVINGS)[1]
 
 
 @functools.lru_cache(maxsize=32)

@@ -25,21 +25,16 @@ def contrast_sums(x, y, z, scores, kept, widths, symmetric: bool):
     x (n, p), y (n, q), z (n, d), scores (n,): finite, in the order of the keys; scores: of the records' priorities.
     kept: weight of each window (n - m + 1,) in [0, 1]. widths: c of x and y.
     """
-    sides, kept = _contrasted(x, y, z, scores, kept, widths, symmetric)
-    squares = products(squared(sides[0]) * kept, squared(sides[1]))
-    return jnp.stack([products(sides[0] * kept, sides[1]), WEIGHT_OF_SQUARES * squares], axis=-1)
-
-
-def _contrasted(x, y, z, scores, kept, widths, symmetric: bool):
-    """psi of the contrasts of x (windows, p) and of y (windows, q), and the weights of the windows as a column."""
     contrast = symmetric_contrast if symmetric else simplex_contrast
     size = window_size(z.shape[1], symmetric)
     weights = contrast([windows(z[:, j], size) for j in range(z.shape[1])], windows(scores, size))
-    sides = []
+    sides = []  # psi of the contrasts of x (windows, p) and of y (windows, q)
     for values, width in ((x, widths[0]), (y, widths[1])):
         applied = [dot(weights, windows(values[:, j], size)) for j in range(values.shape[1])]
         sides.append(soft_sign(jnp.stack(applied, axis=1), width))
-    return sides, kept.astype(x.dtype)[:, None]
+    kept = kept.astype(x.dtype)[:, None]
+    squares = products(squared(sides[0]) * kept, squared(sides[1]))
+    return jnp.stack([products(sides[0] * kept, sides[1]), WEIGHT_OF_SQUARES * squares], axis=-1)
 
 
 def window_size(depth: int, symmetric: bool) -> int:

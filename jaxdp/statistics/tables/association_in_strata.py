@@ -27,18 +27,26 @@ def association(key, tables, noise_variance):
 
 def split_association(normals, tables, noise_variance):
     """T by the normal numbers (m, K) that split the noise of the totals."""
-    found, spread = _weighted(normals, tables, noise_variance)
+    found, spread = differences_in_strata(normals, tables, noise_variance)
     return jnp.sum(found**2 / jnp.maximum(spread, TINY), axis=(-2, -1))
 
 
-def differences_in_strata(key, tables, noise_variance):
+def differences_in_strata(normals, tables, noise_variance):
     """S and V (m, r, c) of noisy tables (m, K, r, c).
 
-    The noise of a total is split in two parts that are uncorrelated, by normal numbers drawn with `key`: one part
-    stands in the weights, the other in U. So the mean of S is zero under independence for all margins, however few
-    records a stratum has (docs/theory/stratified_table.md#centre).
+    The noise of a total is split in two parts that are uncorrelated, by normal numbers (m, K): one part stands in the
+    weights, the other in U. So the mean of S is zero under independence for all margins, however few records a stratum
+    has (docs/theory/stratified_table.md#centre).
     """
-    return _weighted(jax.random.normal(key, tables.shape[:-2]), tables, noise_variance)
+    added = jnp.sqrt(noise_variance * _cells(tables)) * normals
+    totals = jnp.sum(tables, axis=(-2, -1))
+    weights = 1.0 / (jnp.maximum(totals + added, 0.0) / _cells(tables) + jnp.maximum(noise_variance, 1.0))
+    tables, totals = tables - (added / _cells(tables))[..., None, None], totals - added
+    rows, columns = jnp.sum(tables, axis=-1), jnp.sum(tables, axis=-2)
+    away = tables * totals[..., None, None] - rows[..., :, None] * columns[..., None, :]
+    variance = _variance(totals, rows, columns, noise_variance)
+    weights = weights[..., None, None]
+    return jnp.sum(weights * away, axis=-3), jnp.sum(weights**2 * variance, axis=-3)
 
 
 def departures_in_strata(tables, noise_variance):
@@ -58,19 +66,6 @@ def departures_in_strata(tables, noise_variance):
 
 def _cells(tables) -> int:
     return tables.shape[-2] * tables.shape[-1]
-
-
-def _weighted(normals, tables, noise_variance):
-    """S and V (m, r, c), with one part of the noise of totals in the weights."""
-    added = jnp.sqrt(noise_variance * _cells(tables)) * normals
-    totals = jnp.sum(tables, axis=(-2, -1))
-    weights = 1.0 / (jnp.maximum(totals + added, 0.0) / _cells(tables) + jnp.maximum(noise_variance, 1.0))
-    tables, totals = tables - (added / _cells(tables))[..., None, None], totals - added
-    rows, columns = jnp.sum(tables, axis=-1), jnp.sum(tables, axis=-2)
-    away = tables * totals[..., None, None] - rows[..., :, None] * columns[..., None, :]
-    variance = _variance(totals, rows, columns, noise_variance)
-    weights = weights[..., None, None]
-    return jnp.sum(weights * away, axis=-3), jnp.sum(weights**2 * variance, axis=-3)
 
 
 def _variance(totals, rows, columns, v):

@@ -13,10 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.bisection import bisected
 from jaxdp.statistics.tables.unit_circle import Groups
 
 WHOLE_LATTICE = 2**21  # cells; above this, windows are cheaper
 NODES = 80  # counts of the larger group in a window: a node every quarter of a standard deviation or closer
+HALVINGS = 36  # between the ends of bins
 REACH = 9.0  # half width of a window in standard deviations
 
 
@@ -133,15 +135,8 @@ def largest_tail(statistic, survival, value, groups: Groups, rate):
 
 def critical_value(statistic, survival, level, groups: Groups, rate, bracket, steps: int = 60):
     """Smallest t (to bisection) with max_p P_p(statistic + noise >= t) <= level, inside bracket = (low, high)."""
-
-    def halve(_, ends):
-        low, high = ends
-        middle = 0.5 * (low + high)
-        too_low = largest_tail(statistic, survival, middle, groups, rate) > level
-        return jnp.where(too_low, middle, low), jnp.where(too_low, high, middle)
-
     low, high = (jnp.asarray(end, float) for end in bracket)
-    return jax.lax.fori_loop(0, steps, halve, (low, high))[1]
+    return bisected(lambda t: largest_tail(statistic, survival, t, groups, rate) > level, low, high, steps)[1]
 
 
 def quantiles(statistic, survival, level, groups: Groups, rate, reach, num_bins: int = 2048):
@@ -162,15 +157,7 @@ def quantiles(statistic, survival, level, groups: Groups, rate, reach, num_bins:
         upper = (position - index) * (mass := (mass_cases[:, None] * mass_controls[None, :]).ravel())
         bins = jnp.zeros(num_bins, value.dtype).at[index].add(mass - upper).at[index + 1].add(upper)
         place = low + step * jnp.arange(num_bins)
-        return _bisect(lambda t: jnp.dot(bins, survival(t - place)), level, low - reach, place[-1] + reach)
+        ends = low - reach, place[-1] + reach
+        return bisected(lambda t: jnp.dot(bins, survival(t - place)) > level, *ends, HALVINGS)[1]
 
     return jax.lax.map(one, jnp.asarray(rate, float))
-
-
-def _bisect(decreasing, level, low, high, steps: int = 36):
-    def halve(_, ends):
-        middle = 0.5 * (ends[0] + ends[1])
-        too_low = decreasing(middle) > level
-        return jnp.where(too_low, middle, ends[0]), jnp.where(too_low, ends[1], middle)
-
-    return jax.lax.fori_loop(0, steps, halve, (low, high))[1]

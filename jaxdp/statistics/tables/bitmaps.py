@@ -7,7 +7,6 @@ inversion), and every conjunction is counted once, by AND and popcount, for all 
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 from collections.abc import Iterable, Sequence
@@ -45,18 +44,9 @@ class Bitmaps:
         self.num_records = self._columns.shape[1]
         self._pages = _paged(packed)
         self._first_item = np.concatenate([[0], np.cumsum(np.maximum(given - 1, 0))])[:-1][self._order]
-        self._forget()
-
-    def _forget(self) -> None:
         self._pool = np.array([self.num_records], np.int64)
         # the empty set is known from the start: its only count is n
         self._known, self._offset = np.zeros(1, np.int64), np.zeros(1, np.int64)
-
-    def emptied(self) -> Bitmaps:
-        """The same bits, with every count forgotten."""
-        fresh = copy.copy(self)
-        fresh._forget()
-        return fresh
 
     def tables(self, sets: np.ndarray, shape: tuple[int, ...] | None = None) -> np.ndarray:
         """Tables of many sets of columns, int64 (len(sets), *shape).

@@ -73,7 +73,7 @@ def test_the_differences_are_centred_whatever_the_margins_and_the_weights(record
     key_counts, key_noise, key_split = jax.random.split(jax.random.key(3), 3)
     counts = multinomial_by_binomials(key_counts, 3 * records, chances, draws)
     tables = (counts + 2.0 * jax.random.laplace(key_noise, counts.shape)).reshape(draws, 3, 3, 4)
-    found, spread = differences_in_strata(key_split, tables, noise_variance)
+    found, spread = differences_in_strata(jax.random.normal(key_split, tables.shape[:-2]), tables, noise_variance)
     z = np.asarray(found) / np.sqrt(np.mean(np.asarray(found) ** 2, axis=0))
     assert np.max(np.abs(z.mean(axis=0))) < 4.5 / np.sqrt(draws)
     clear = records >= 5 * np.sqrt(noise_variance * 12)

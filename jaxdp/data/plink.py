@@ -21,7 +21,8 @@ MAGIC = b"\x6c\x1b\x01"  # a .bed file, variant by variant
 MISSING = -9  # allele count less one of a genotype that was not read
 # Two bits of a genotype as the count of the first allele less one: 2, missing, 1, 0 copies.
 COUNTS_LESS_ONE = np.array([1, MISSING, 0, -1], np.int8)
-CASE, CONTROL, NO_PHENOTYPE = "2", "1", ("-9", "0", "NA", "nan")
+MISSING_NUMBER = -9.0  # PLINK's code of a missing quantity
+CASE, CONTROL = "2", "1"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -144,11 +145,18 @@ def cohort(
 
 
 def scaled(texts: Sequence[str], bounds: tuple[float, float]) -> np.ndarray:
-    """Numbers on [-1, 1] by bounds, clipped; NaN for what is no number."""
+    """Numbers on [-1, 1] by bounds, clipped; NaN for what is no number, and for -9 unless it lies within the bounds."""
     low, high = bounds
-    values = np.array([as_number(text) for text in texts])
+    values = _numbers(texts, bounds)
     with np.errstate(over="ignore"):  # far beyond the bounds is beyond them
         return np.clip(2.0 * (values - low) / (high - low) - 1.0, -1.0, 1.0)
+
+
+def _numbers(texts: Sequence[str], bounds: tuple[float, float]) -> np.ndarray:
+    """Cells as numbers, NaN for PLINK's -9 beyond the bounds: clipped, it would be the low bound of who was not
+    measured."""
+    values = np.array([as_number(text) for text in texts], float)
+    return values if bounds[0] <= MISSING_NUMBER <= bounds[1] else np.where(values == MISSING_NUMBER, np.nan, values)
 
 
 def _fields(path) -> list[list[str]]:

@@ -209,7 +209,8 @@ class GwasOptions(Budgeted, Paid, total=False):
     bounds: Annotated[
         Mapping[str, Sequence[float]] | None,
         Keyword("NAME=LOW:HIGH", arguments.interval, {}, gather=dict, more={"nargs": "+"}),
-        "public bounds of every covariate, and of a phenotype that is a quantity (without: cases 2, controls 1)",
+        "public bounds of every covariate, and of a phenotype that is a quantity (that of .fam: phenotype=LOW:HIGH; "
+        "without: cases 2, controls 1)",
     ]
     count: Annotated[int | None, Keyword("M", arguments.count, 4), "variants that are chosen and tested (4)"]
 

@@ -25,13 +25,14 @@ from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import TableQuery, asked, budget
 from jaxdp.core import Cost
-from jaxdp.data import identifiers, plink
+from jaxdp.data import identifiers, plink, readers
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.independence.variants.best_variants import BestVariants
 from jaxdp.independence.variants.score_test import ScoreTest
 from jaxdp.report import sections
 
 LEVEL = 0.05
+OF_FAM = "phenotype"  # what bounds call the sixth column of .fam
 NO_SCHEMA = Schema({})  # a fileset is typed; what else is public are the bounds
 
 
@@ -86,8 +87,8 @@ class GwasQuery(TableQuery[VariantAnswers]):
     """What is asked of a fileset, at what budget; checked before a file is opened.
 
     persons: a table of persons with a header FID IID ..., which has the covariates. phenotype: its column; "" for the
-    sixth column of .fam. bounds: of covariates, and of a phenotype that is a quantity. count: variants chosen and
-    tested; None tests every one, for few variants.
+    sixth column of .fam. bounds: of covariates, and of a phenotype that is a quantity (that of .fam: `OF_FAM`). count:
+    variants chosen and tested; None tests every one, for few variants.
     """
 
     form: ClassVar = VariantAnswers
@@ -115,9 +116,12 @@ class GwasQuery(TableQuery[VariantAnswers]):
                 told = printed_name(names, place, bounds)
                 raise ValueError(f"covariate {told} needs public bounds: give them as NAME=LOW:HIGH.")
         checked = {name: _bounds(name, pair) for name, pair in bounds.items()}
-        unknown = sorted(set(checked) - set(names) - {phenotype})
+        unknown = sorted(set(checked) - set(names) - {phenotype or OF_FAM})
         if unknown:
-            raise ValueError(f"bounds of {unknown[0]!r}, which is neither a covariate nor the phenotype.")
+            raise ValueError(
+                f"bounds of {unknown[0]!r}, which is neither a covariate nor the phenotype"
+                + ("." if phenotype else f" ({OF_FAM!r}: that of .fam).")
+            )
         if count is not None and count < 1:
             raise ValueError(f"count must be at least 1, got {count}.")
         return cls(schema, own["covariates"], names, checked, phenotype, budget(own["epsilon"]), count)
@@ -125,7 +129,13 @@ class GwasQuery(TableQuery[VariantAnswers]):
     @property
     def short(self) -> str:
         """What is asked in one line, for ledgers."""
-        return f"variants ~ {self.phenotype or 'phenotype'} | {', '.join(self.covariates) or 'nothing'}"
+        return f"variants ~ {self.phenotype or OF_FAM} | {', '.join(self.covariates) or 'nothing'}"
+
+    @property
+    def phenotype_bounds(self) -> tuple[float, float] | None:
+        """Of a quantity; None for cases and controls."""
+        name = self.phenotype or OF_FAM
+        return None if name in self.covariates else self.bounds.get(name)
 
     def test(self, data):
         """The test that answers it, for at most the budget to the last bit."""
@@ -169,11 +179,28 @@ class GwasQuery(TableQuery[VariantAnswers]):
             warn_owner(f"{told} ({OWNER}).")
         phenotype = columns[self.phenotype] if self.phenotype else genotypes.phenotype
         covariates = {name: columns[name] for name in self.covariates}
-        return genotypes, plink.cohort(genotypes, phenotype, covariates, self.bounds, self.bounds.get(self.phenotype))
+        records = plink.cohort(genotypes, phenotype, covariates, self.bounds, self.phenotype_bounds)
+        if fault := self._fault(phenotype, covariates, records.y):
+            raise readers.FormError(f"{fault}; nothing was charged")
+        return genotypes, records
+
+    def _fault(self, phenotype: Sequence[str], covariates: Mapping[str, Sequence[str]], y: np.ndarray) -> str:
+        """Why the answer would be about nothing, without a full stop; empty where it is not. For the owner alone."""
+        told = f"phenotype {self.phenotype!r}" if self.phenotype else "the phenotype of .fam"
+        way_out = f"give public bounds (--bounds {self.phenotype or OF_FAM}=LOW:HIGH; in Python bounds=)"
+        numbers = [(f"covariate {name!r}", texts, self.bounds[name]) for name, texts in covariates.items()]
+        if self.phenotype_bounds is not None:
+            numbers.append((told, phenotype, self.phenotype_bounds))
+        faults = [plink.fault_of_numbers(*column) for column in numbers]
+        if self.phenotype_bounds is None:
+            faults.append(plink.fault_of_groups(told, phenotype, way_out))
+        if len(set(y[~np.isnan(y)].tolist())) < 2:
+            faults.append(f"the persons who have all covariates do not differ in {told}: {plink.ELSEWHERE}")
+        return next(filter(None, faults), "")
 
     def _answers(self, genotypes, places, p_values, result, told, account) -> VariantAnswers:
         rule, notes = told
-        quantity = self.bounds.get(self.phenotype)
+        quantity = self.phenotype_bounds
         unit = 0.5 if quantity is None else 0.5 * (quantity[1] - quantity[0])  # of y on [-1, 1]
         effect, (low, high) = result.effect, result.interval
         found = [
@@ -227,11 +254,13 @@ def gwas(genotypes: str | os.PathLike, **how: Unpack[GwasOptions]) -> VariantAns
 
     genotypes: prefix of .bed, .bim and .fam. covariates: a table of persons with a header FID IID ...; names: its
     columns to adjust for. phenotype: a column of that table; default the sixth column of .fam. bounds: public, of every
-    covariate and of a phenotype that is a quantity; without bounds it holds cases and controls, 2 and 1.
+    covariate and of a phenotype that is a quantity (of that of .fam under the name "phenotype"); without bounds it
+    holds cases and controls, 2 and 1.
     count: variants that are chosen and tested; None tests every one (few variants only: the noise grows with them).
     ledger, key: as in `jaxdp.test`. strict, records, force, missing, rows, memory, keep_sums are refused: a fileset is
     typed, its persons are those of .fam, and it is read whole.
     Returns `VariantAnswers`. Privacy: epsilon-DP under replace-one: one person's genotypes, phenotype and covariates
-    together. Errors: ValueError and OSError about names, bounds and files, before anything is charged.
+    together. Errors: ValueError and OSError about names, bounds and files, and for the owner about columns that do not
+    hold what they should, before anything is charged.
     """
     return asked(GwasQuery, genotypes, how)

@@ -7,13 +7,16 @@ Format: https://www.cog-genomics.org/plink/1.9/formats. Variants are public name
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from jaxdp.data.coding import MISSING_MARKS
 from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain
 from jaxdp.data.identifiers import Watch
+from jaxdp.data.parse_report import FAILING_SHARE, MAX_FILLED
 from jaxdp.data.readers import FormError
 from jaxdp.data.texts import as_number
 
@@ -22,7 +25,8 @@ MISSING = -9  # allele count less one of a genotype that was not read
 # Two bits of a genotype as the count of the first allele less one: 2, missing, 1, 0 copies.
 COUNTS_LESS_ONE = np.array([1, MISSING, 0, -1], np.int8)
 MISSING_NUMBER = -9.0  # PLINK's code of a missing quantity
-CASE, CONTROL = "2", "1"
+CASE, CONTROL, NO_GROUP = 2.0, 1.0, 0.0  # no group: as -9, a missing phenotype
+ELSEWHERE = "check that FID and IID are those of .fam, and which column is meant (--phenotype, --given)"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -132,8 +136,8 @@ def cohort(
     phenotype_bounds: of a quantity; None for cases and controls, 2 and 1 as in PLINK (0, -9, NA: missing).
     """
     if phenotype_bounds is None:
-        known = {CASE: 1.0, CONTROL: -1.0}
-        y = np.array([known.get(text.removesuffix(".0"), np.nan) for text in phenotype])
+        groups = _numbers(phenotype)
+        y = np.select([groups == CASE, groups == CONTROL], [1.0, -1.0], np.nan)
         column = Column(CONTINUOUS, 2)
     else:
         y, column = scaled(phenotype, phenotype_bounds), Column()
@@ -147,15 +151,70 @@ def cohort(
 def scaled(texts: Sequence[str], bounds: tuple[float, float]) -> np.ndarray:
     """Numbers on [-1, 1] by bounds, clipped; NaN for what is no number, and for -9 unless it lies within the bounds."""
     low, high = bounds
-    values = _numbers(texts, bounds)
+    values = _measured(_numbers(texts), bounds)
     with np.errstate(over="ignore"):  # far beyond the bounds is beyond them
         return np.clip(2.0 * (values - low) / (high - low) - 1.0, -1.0, 1.0)
 
 
-def _numbers(texts: Sequence[str], bounds: tuple[float, float]) -> np.ndarray:
-    """Cells as numbers, NaN for PLINK's -9 beyond the bounds: clipped, it would be the low bound of who was not
-    measured."""
-    values = np.array([as_number(text) for text in texts], float)
+def fault_of_groups(name: str, texts: Sequence[str], way_out: str) -> str:
+    """Why texts are no cases and controls, without a full stop; empty where they are. Private; quotes no cell.
+
+    name: of the phenotype in a sentence. way_out: what to do with a quantity.
+    """
+    codes, blank = _numbers(texts), _marked(texts)
+    known = np.isin(codes, [CASE, CONTROL, NO_GROUP, MISSING_NUMBER])
+    others, zeros = int(np.sum(~known & ~blank)), bool(np.any(codes == NO_GROUP))
+    cases, controls = bool(np.any(codes == CASE)), bool(np.any(codes == CONTROL))
+    if others:
+        return (
+            f"{others} of {len(texts)} cells of {name} are neither 1 (control) nor 2 (case) nor missing (0, -9, NA): "
+            f"recode cases and controls so, or {way_out} if it is a quantity"
+        )
+    if cases and controls:
+        return ""
+    if controls and zeros:
+        return (
+            f"{name} has no case (2), and 0 is a missing phenotype: where 0 stands for controls and 1 for cases recode "
+            "them to 1 and 2 (plink --1 --make-bed), or name another column with --phenotype"
+        )
+    if cases or controls:
+        return f"{name} has no {'control (1)' if cases else 'case (2)'}"
+    return f"all {len(texts)} cells of {name} are missing (0, -9, NA): {ELSEWHERE}"
+
+
+def fault_of_numbers(name: str, texts: Sequence[str], bounds: tuple[float, float]) -> str:
+    """Why texts are no numbers within bounds, without a full stop; empty where they are. Private; quotes no cell."""
+    numbers = _numbers(texts)
+    values = _measured(numbers, bounds)
+    unreadable = int(np.sum(np.isnan(numbers) & ~_marked(texts)))
+    outside = int(np.sum((values < bounds[0]) | (values > bounds[1])))
+    if unreadable > max(1.0, MAX_FILLED * math.sqrt(len(texts))):
+        return (
+            f"{unreadable} of {len(texts)} cells of {name} are no numbers: write them as 1.5, and NA where a value is "
+            "missing"
+        )
+    if np.all(np.isnan(values)):
+        return f"all {len(texts)} cells of {name} are missing (-9, NA): {ELSEWHERE}"
+    if outside >= FAILING_SHARE * np.sum(~np.isnan(values)):
+        return (
+            f"{outside} of {len(texts)} cells of {name} lie outside its bounds [{bounds[0]:g}, {bounds[1]:g}]: correct "
+            "the unit, or the bounds if public knowledge allows"
+        )
+    return ""
+
+
+def _numbers(texts: Sequence[str]) -> np.ndarray:
+    """Cells as numbers, NaN for others."""
+    return np.array([as_number(text) for text in texts], float)
+
+
+def _marked(texts: Sequence[str]) -> np.ndarray:
+    """Whether cells are marked as missing, apart from PLINK's numbers for it."""
+    return np.array([text.lower() in MISSING_MARKS for text in texts], bool)
+
+
+def _measured(values: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
+    """NaN in place of a -9 beyond the bounds: clipped, who was not measured would have the low bound."""
     return values if bounds[0] <= MISSING_NUMBER <= bounds[1] else np.where(values == MISSING_NUMBER, np.nan, values)
 
 

@@ -3,7 +3,10 @@
 import json
 
 import numpy as np
+import pytest
 
+import jaxdp
+from jaxdp.ask.variants import GwasQuery
 from jaxdp.cli.main import main
 from jaxdp.data import plink
 
@@ -70,3 +73,56 @@ def test_a_ragged_row_is_for_the_owner_alone(tmp_path, capsys):
     table.write_text("\n".join(rows) + "\n")
     assert main([*command, "--epsilon", "1", "--seed", "1"]) == 2
     assert "shorter than its header (for the owner of the file, not for release)." in capsys.readouterr().err
+
+
+def recode(folder, column, code):
+    """The fileset with the cells of a column of .fam replaced: code(its cell, its row)."""
+    rows = [line.split() for line in (folder / "study.fam").read_text().splitlines()]
+    for row, words in enumerate(rows):
+        words[column] = code(words[column], row)
+    (folder / "study.fam").write_text("".join(" ".join(words) + "\n" for words in rows))
+
+
+@pytest.mark.parametrize(
+    ("column", "code", "said"),
+    [
+        (5, lambda cell, row: str(int(cell) - 1), "plink --1"),  # controls count as missing, cases as controls
+        (5, lambda cell, row: f"{row}.5", "--bounds phenotype=LOW:HIGH"),
+        (5, lambda cell, row: "-9", "all 60 cells"),
+        (0, lambda cell, row: f"other{row}", "FID and IID"),
+    ],
+)
+def test_a_fileset_that_says_nothing_is_not_charged(column, code, said, tmp_path, capsys):
+    """Epsilon was spent on a phenotype of nobody, or on one that is the same for all."""
+    command, ledger = files(tmp_path), str(tmp_path / "l.db")
+    recode(tmp_path, column, code)
+    assert main(["ledger", "create", ledger, "--epsilon", "9"]) == 0
+    assert main([*command, "--epsilon", "9", "--count", "1", "--ledger", ledger, "--out", str(tmp_path / "o")]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert "nothing was charged (for the owner of the file, not for release)." in told
+    assert jaxdp.Ledger.open(ledger).spent.epsilon == 0.0
+
+
+def test_persons_left_with_one_phenotype_are_refused(tmp_path, capsys):
+    """Of both phenotypes there are persons, but all cases lack the covariate."""
+    command, table = files(tmp_path), tmp_path / "study.cov"
+    cases = [line.split()[5] == "2" for line in (tmp_path / "study.fam").read_text().splitlines()]
+    header, *rows = table.read_text().splitlines()
+    lost = [" ".join([*row.split()[:2], "-9"]) if case else row for row, case in zip(rows, cases, strict=True)]
+    table.write_text("\n".join([header, *lost]) + "\n")
+    assert main([*command, "--epsilon", "1", "--seed", "1"]) == 2
+    assert "do not differ in the phenotype of .fam" in capsys.readouterr().err
+
+
+def test_a_quantity_of_fam_has_bounds_by_the_name_of_phenotype(tmp_path):
+    command, out = files(tmp_path), tmp_path / "o"
+    recode(tmp_path, 5, lambda cell, row: "-9" if row == 7 else f"{200 + row}.5")
+    command[-1:] = ["age=18:90", "phenotype=200:300"]
+    assert main([*command, "--epsilon", "9", "--count", "1", "--seed", "1", "--out", str(out)]) == 0
+    content = json.loads((out / "result.json").read_text())
+    assert "the phenotype" in content["title"]
+    query = GwasQuery.of(covariates="a", names=["phenotype"], bounds={"phenotype": (0.0, 9.0)}, epsilon=1.0)
+    assert query.phenotype_bounds is None, "bounds of a covariate of this name"
+    with pytest.raises(ValueError, match="neither a covariate nor the phenotype"):
+        GwasQuery.of(phenotype="ldl", bounds={"phenotype": (0.0, 9.0)}, epsilon=1.0)

@@ -33,3 +33,39 @@ def test_missing_codes_of_plink_are_no_values(code):
 def test_minus_nine_within_the_bounds_is_a_value():
     assert plink.scaled(["-9", "-9.0", "-10"], (-10.0, 10.0)).tolist() == [-0.9, -0.9, -1.0]
     assert plink.scaled(["-9"], (-9.0, 10.0)).tolist() == [-1.0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["1", "2", "2.0", "0", "-9", "NA", "nan"], ""),
+        (["1", "2", "3"], "1 of 3 cells of it are neither"),
+        (["1", "2", "2.5", "ill"], "2 of 4 cells of it are neither"),
+        (["0", "1", "1", "0", "-9"], "plink --1"),
+        (["1", "1", "NA"], "it has no case (2)"),
+        (["2", "2", "0"], "it has no control (1)"),
+        (["-9", "0", "NA"], "all 3 cells of it are missing"),
+    ],
+)
+def test_what_is_no_phenotype_of_cases_and_controls(cells, said):
+    found = plink.fault_of_groups("it", cells, "give bounds")
+    assert said in found
+    assert bool(said) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([*map(str, range(80)), "-9", "NA", "", "x", "y"], ""),
+        ([*map(str, range(80)), "-9", "NA", "", "x", "y", "z"], "3 of 86 cells of it are no numbers"),
+        (["0,5"] * 9, "9 of 9 cells of it are no numbers"),
+        (["-9", "NA", "nan"], "all 3 cells of it are missing"),
+        (["0.2", "0.4", "-9", "500"], ""),
+        (["0.2", "400", "-9", "500"], "2 of 4 cells of it lie outside its bounds [0, 90]"),
+    ],
+)
+def test_what_is_no_column_of_numbers(cells, said):
+    """Missing cells are no fault: who lacks them is left out."""
+    found = plink.fault_of_numbers("it", cells, (0.0, 90.0))
+    assert said in found
+    assert bool(said) == bool(found)

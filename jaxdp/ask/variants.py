@@ -230,11 +230,22 @@ class GwasQuery(TableQuery[VariantAnswers]):
             "flags": list(rule.flags),
             "cautions": [
                 *notes.values(),
+                *_of_chromosomes([genotypes.places[j] for j in places]),
                 *cautions(len(genotypes.persons), result.cost, result.mode, account is not None),
             ],
             "versions": versions(),
         }
         return VariantAnswers(sorted(found, key=lambda one: one["p_value"]), result.cost, result.mode, content)
+
+
+def _of_chromosomes(places: Sequence[str]) -> list[str]:
+    """What is said of tested variants beyond the autosomes; nothing where there are none."""
+    count = sum(map(plink.beyond_autosomes, places))
+    told = (
+        f"Chromosomes X, Y, XY and MT hold {count} of the {len(places)} tested variants, which are tested as on "
+        "autosomes: sex must be among the covariates, and men have one copy of X (two or none in .bed)."
+    )
+    return [told] if count else []
 
 
 def _bounds(name: str, pair: Any) -> tuple[float, float]:

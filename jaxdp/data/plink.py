@@ -26,6 +26,7 @@ MISSING = -9  # allele count less one of a genotype that was not read
 COUNTS_LESS_ONE = np.array([1, MISSING, 0, -1], np.int8)
 MISSING_NUMBER = -9.0  # PLINK's code of a missing quantity
 CASE, CONTROL, NO_GROUP = 2.0, 1.0, 0.0  # no group: as -9, a missing phenotype
+BEYOND_AUTOSOMES = frozenset({"x", "y", "xy", "m", "mt", "par1", "par2", "23", "24", "25", "26"})  # codes in .bim
 ELSEWHERE = "check that FID and IID are those of .fam, and which column is meant (--phenotype, --given)"
 
 
@@ -72,6 +73,11 @@ def read_genotypes(prefix) -> Genotypes:
         tuple(f"{row[0]}:{row[3]}" for row in bim),
         tuple(row[5] for row in fam),
     )
+
+
+def beyond_autosomes(place: str) -> bool:
+    """Whether a place, "chromosome:position", lies on X, Y, their common region or MT by the codes of people."""
+    return place.rpartition(":")[0].lower().removeprefix("chr") in BEYOND_AUTOSOMES
 
 
 def write_genotypes(prefix, counts, *, phenotype: Sequence[str] | None = None) -> None:

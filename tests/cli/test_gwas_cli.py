@@ -126,3 +126,15 @@ def test_a_quantity_of_fam_has_bounds_by_the_name_of_phenotype(tmp_path):
     assert query.phenotype_bounds is None, "bounds of a covariate of this name"
     with pytest.raises(ValueError, match="neither a covariate nor the phenotype"):
         GwasQuery.of(phenotype="ldl", bounds={"phenotype": (0.0, 9.0)}, epsilon=1.0)
+
+
+@pytest.mark.parametrize(("codes", "count"), [("1 22 0", 0), ("1 X chrY", 2), ("23 MT 26", 3)])
+def test_variants_beyond_the_autosomes_are_told(codes, count, tmp_path):
+    """They were tested as on autosomes without a word."""
+    command, bim, out = files(tmp_path), tmp_path / "study.bim", tmp_path / "o"
+    rows = [line.split()[1:] for line in bim.read_text().splitlines()]
+    bim.write_text("".join(" ".join([code, *row]) + "\n" for code, row in zip(codes.split(), rows, strict=True)))
+    assert main([*command, "--epsilon", "9", "--every", "--seed", "1", "--out", str(out)]) == 0
+    told = " ".join(json.loads((out / "result.json").read_text())["cautions"])
+    assert ("sex must be among the covariates" in told) == bool(count)
+    assert (f"hold {count} of the 3 tested variants" in told) == bool(count)

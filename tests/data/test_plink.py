@@ -69,3 +69,9 @@ def test_what_is_no_column_of_numbers(cells, said):
     found = plink.fault_of_numbers("it", cells, (0.0, 90.0))
     assert said in found
     assert bool(said) == bool(found)
+
+
+def test_chromosomes_that_are_no_autosomes():
+    others = ["X", "y", "XY", "MT", "chrX", "ChrM", "23", "24", "25", "26", "PAR1"]
+    assert all(plink.beyond_autosomes(f"{code}:100") for code in others)
+    assert not any(plink.beyond_autosomes(f"{code}:100") for code in ("1", "22", "chr2", "0", "27", "chr1_X"))

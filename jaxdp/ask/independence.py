@@ -79,6 +79,11 @@ class Query(TableQuery[Answer]):
         entry.require_fits(domain)
         options = _options(entry, own)
         entry.require_settings(options)
+        if options.law is not None:
+            from jaxdp.independence.continuous.resampling import in_own_units  # with JAX
+
+            scaled = in_own_units(options.law, *([schema.rule(name) for name in part] for part in (x, given)))
+            options = dataclasses.replace(options, law=scaled)
         known = entry.spec.of_columns(*(tuple(map(schema.rule, part)) for part in (x, y)))
         options = dataclasses.replace(options, fields={**known, **options.fields})
         found: dict[str, Any] = {"chosen": not (method or sees), "sees": sees, "taken": entry.instead_of(method)}
@@ -382,7 +387,7 @@ def test(table: Any, **how: Unpack[TestOptions]) -> Answer:
     level: significance level. margin: the answer also says whether the effect is smaller than this, in the effect's
     units, by two one-sided tests of the same release (docs/theory/equivalence.md); not every test offers it.
     fields: fields of the test's class, as --set. residual_scale, num_cells, ridge, lengthscale, law: fields that only
-    some tests have.
+    some tests have; a law speaks in the columns' own units (`ConditionalLaw`).
     ledger: a `jaxdp.Ledger` (or any account), charged before a value is used.
     key: None draws a fresh release key; jax.random.key(seed) makes a simulation, NOT PRIVATE.
     strict, records, force, missing, rows: as --strict, --records, --force, --missing and --rows of the command line;

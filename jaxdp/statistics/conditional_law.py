@@ -3,6 +3,10 @@
 A law offers `mean(z)`, `sample(key, z)` and `clipped_moments(z, limit)`: mean and variance of
 clip((X - mean(z))/limit, -1, 1) given z, all of shape (n,). Laws are public.
 
+Units: `jaxdp.test` and all pairs of a table ask a law in the columns' own units, as the schema states them (numbers,
+dates as days since 1970, levels as 0, 1, 2, ...; docs/theory/crt.md#units). `jaxdp.run` asks it in the numbers of its
+`Data`, whatever these are; those that a schema has read lie on [-1, 1].
+
 A law is any function, so a test asks it through `means`, `draws`, `bounded_moments` and `moment_bound` below: one
 record at a time, and clipped to what a residual in [-1, 1] can have. Privacy never rests on a law being right.
 """
@@ -24,8 +28,11 @@ NAME = "the law of x given z"  # in errors
 
 @frozen_pytree
 class ConditionalLaw:
-    """Base of the laws of X given Z. Subclasses are pytrees and plain jax.numpy.
+    """Base of the laws of X given Z, in their own units. Subclasses are pytrees and plain jax.numpy.
 
+    Through `jaxdp.test`, x and z are numbers in the units of the schema, levels 0, 1, 2, ... in its order or, of
+    ordered levels that are equally spaced numbers, these (docs/theory/crt.md#units); through `jaxdp.run`, those of the
+    data. z has a column for each given one, (n, d), unless the data are made by hand with (n,).
     A test hands over one record at a time: z of shape (1,) or (1, d), so n = 1 in the methods below. Returned
     values that are impossible are clipped; a mean that is NaN leaves the record out.
     """
@@ -59,7 +66,10 @@ class ConditionalLaw:
 
 @frozen_pytree
 class GaussianLaw(ConditionalLaw):
-    """X | z ~ N(function(z), noise_sd^2). function: public, static, maps z to shape (n,)."""
+    """X | z ~ N(function(z), noise_sd^2). function: public, static, maps z to shape (n,).
+
+    Units: as in `ConditionalLaw`; noise_sd in units of X.
+    """
 
     function: Any = jax.tree.static(default=None)
     noise_sd: ArrayLike = 1.0
@@ -96,6 +106,7 @@ class BernoulliLaw(ConditionalLaw):
     """X | z is 1 with probability function(z), else 0: a randomised treatment with a known propensity.
 
     function: public, static, maps z to shape (n,); clipped to [0, 1], and a record where it is NaN is left out.
+    Units: as in `ConditionalLaw`; through `jaxdp.test` 1 is the second level of X in the schema and 0 the first.
     """
 
     function: Any = jax.tree.static(default=None)
@@ -117,6 +128,55 @@ class BernoulliLaw(ConditionalLaw):
         return 0.5
 
 
+@frozen_pytree
+class ScaledLaw(ConditionalLaw):
+    """A law in the columns' own units, of x and z as a schema scales them.
+
+    x: (middle, half range): middle + half range x is in its own units. z: what 0 and a step of 1 are of each column,
+    (2, d). places: of the columns of the scaled z that the law is given. logarithms: which of them are logarithms.
+    """
+
+    law: Any
+    x: tuple[float, float]
+    z: Any
+    places: tuple[int, ...] = jax.tree.static()
+    logarithms: tuple[bool, ...] = jax.tree.static()
+
+    def mean(self, z):
+        return self.scaled(self.law.mean(self.own_z(z)))
+
+    def sample(self, key, z):
+        return self.scaled(self.law.sample(key, self.own_z(z)))
+
+    def clipped_moments(self, z, limit):
+        return self.law.clipped_moments(self.own_z(z), limit * self.x[1])
+
+    def variance_bound(self, limit):
+        return self.law.variance_bound(limit * self.x[1])
+
+    @property
+    def symmetric(self) -> bool:
+        return self.law.symmetric
+
+    def spread(self):
+        return self.law.spread() / self.x[1]
+
+    def scaled(self, x):
+        """x from its own units."""
+        return (x - self.x[0]) / self.x[1]
+
+    def own_x(self, x):
+        """x in its own units."""
+        return self.x[0] + self.x[1] * x
+
+    def own_z(self, z):
+        """z (n, columns) in its own units, (n, d); each value by itself."""
+        zero, step = self.z[:1], self.z[1:]
+        own = zero + step * z[:, self.places]
+        logarithms = jnp.asarray([self.logarithms])
+        return jnp.where(logarithms, jnp.exp(jnp.where(logarithms, own, 0.0)), own)
+
+
 def means(law, z):
     """E[X | z], (n,), each from its own record; NaN where the law knows no mean."""
     return per_record(law.mean, z, name=NAME)
@@ -124,6 +184,8 @@ def means(law, z):
 
 def draws(law, key, z, mean):
     """One fresh X for each record, (n,), each from its own record; mean: `means` of the same z."""
+    if isinstance(law, ScaledLaw):
+        return law.scaled(draws(law.law, key, law.own_z(z), law.own_x(mean)))
     about = _ABOUT.get(getattr(type(law), "sample", None))
     if about is not None:
         return about(law, key, mean)

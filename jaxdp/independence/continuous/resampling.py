@@ -5,18 +5,71 @@ e are residuals of Y: Y itself (winsorised), or kernel ridge residuals of it.
 """
 
 import dataclasses
+import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest
+from jaxdp.data import conditioning
+from jaxdp.data.coding import ColumnRule
+from jaxdp.data.columns import CONTINUOUS
 from jaxdp.independence.continuous.validity import Validity, law_rule
 from jaxdp.statistics import conditional_law, partition
 from jaxdp.statistics.kernel_ridge.ridge import krr_residuals
+
+
+def in_own_units(law, x: Sequence[ColumnRule], z: Sequence[ColumnRule]):
+    """A law in the columns' own units as one of x and z as a schema scales and codes them (docs/theory/crt.md#units).
+
+    x, z: the schema's rules.
+    Errors: ValueError for columns whose own units no law can be stated in.
+    """
+    if not hasattr(law, "clipped_moments"):
+        return law  # the test says what a law is
+    if len(x) != 1 or x[0].needs_indicators:
+        raise ValueError("a law of X given Z needs one column X of numbers, of ordered or of two levels.")
+    if x[0].logarithmic:
+        raise ValueError(
+            f"the law of X given Z is one of the numbers of {x[0].name!r}, and the schema scales their logarithm: "
+            "declare it without scale, or use a column of logarithms."
+        )
+    for rule in (*x, *z):
+        if rule.counts_in_steps and _are_numbers(rule.levels):
+            raise ValueError(
+                f"the levels of {rule.name!r} are numbers that do not rise in equal steps, and are coded as if they "
+                "did, so that no law can be stated in them: declare it continuous, with bounds."
+            )
+    starts = np.cumsum([0, *(len(conditioning.columns(rule)) for rule in z)])  # a date is more than its own column
+    first, step = _units(x[0])
+    return conditional_law.ScaledLaw(
+        law=law,
+        x=(first, step) if x[0].is_continuous else (first + x[0].half_range, x[0].half_range),
+        z=np.array([_units(rule) for rule in z]).T,
+        places=tuple(starts[: len(z)].tolist()),
+        logarithms=tuple(rule.logarithmic for rule in z),
+    )
+
+
+def _units(rule: ColumnRule) -> tuple[float, float]:
+    """What 0 and a step of 1 are in the column's own units: of numbers on [-1, 1] (or their logarithm), or of codes."""
+    if rule.is_continuous:
+        ends = map(math.log, (rule.lower, rule.upper)) if rule.logarithmic else (rule.lower, rule.upper)
+        return 0.5 * sum(ends), rule.half_range
+    return (float(rule.levels[0]), rule.spacing) if rule.spacing else (0.0, 1.0)
+
+
+def _are_numbers(levels: Sequence) -> bool:
+    try:
+        return all(math.isfinite(float(level)) for level in levels)
+    except ValueError:
+        return False
 
 
 def from_law(cls, epsilon, domain, options):
@@ -31,8 +84,9 @@ def from_law(cls, epsilon, domain, options):
 class RandomizationTest(PrivateTest):
     """Common fields of the conditional randomisation tests.
 
-    law: known law of X given Z (`jaxdp.GaussianLaw`, `jaxdp.BernoulliLaw`, or your own `ConditionalLaw`). It is asked
-        about one record at a time and clipped, so the sensitivity holds for any law; the level needs the true one.
+    law: known law of X given Z (`jaxdp.GaussianLaw`, `jaxdp.BernoulliLaw`, or your own `ConditionalLaw`), in the
+        numbers of the data; `jaxdp.test` takes one in the columns' own units. It is asked about one record at a time
+        and clipped, so the sensitivity holds for any law; the level needs the true one.
     num_resamples: m. alternative: 'two-sided' ranks |T|, 'greater' ranks T, 'less' ranks -T.
     winsorize: limit of the X residual in units of law.spread() and of y in units of scale_y; the default
         weighs clipping against noise. scale_y: public guess of the spread of y.
@@ -75,6 +129,12 @@ class RandomizationTest(PrivateTest):
         """Notes how many columns there are; refuses data without z."""
         if shapes.z is None:
             raise ValueError(f"{type(self).__name__} needs z, which the law of X is conditional on.")
+        scaled = shapes.domain is not None and any(c.kind == CONTINUOUS and c.levels for c in shapes.domain.x)
+        if scaled and isinstance(self.law, conditional_law.BernoulliLaw):
+            raise ValueError(
+                "BernoulliLaw is of an x of 0 and 1, and these data were read with levels of x from -1 to 1: ask with "
+                "jaxdp.test, which takes it, or give x as 0 and 1."
+            )
         return partition.with_column_counts(self, shapes)
 
     def validity(self, data) -> Validity:

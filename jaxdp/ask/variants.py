@@ -33,6 +33,10 @@ from jaxdp.report import sections
 
 LEVEL = 0.05
 OF_FAM = "phenotype"  # what bounds call the sixth column of .fam
+MISSING_CALLS = (
+    "Given the covariates, genotypes are missing as often for one phenotype as for another (calls that fail more often "
+    "among cases bias the score)."
+)
 NO_SCHEMA = Schema({})  # a fileset is typed; what else is public are the bounds
 
 
@@ -226,7 +230,7 @@ class GwasQuery(TableQuery[VariantAnswers]):
             "epsilon": float(self.epsilon),
             "relation": str(result.cost.relation.value),
             "mode": result.mode,
-            "assumption": rule.sentence,
+            "assumption": f"{rule.sentence} {MISSING_CALLS}",
             "flags": list(rule.flags),
             "cautions": [
                 *notes.values(),

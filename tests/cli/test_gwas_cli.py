@@ -138,3 +138,15 @@ def test_variants_beyond_the_autosomes_are_told(codes, count, tmp_path):
     told = " ".join(json.loads((out / "result.json").read_text())["cautions"])
     assert ("sex must be among the covariates" in told) == bool(count)
     assert (f"hold {count} of the 3 tested variants" in told) == bool(count)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_every_answer_says_what_missing_calls_would_do(missing, tmp_path):
+    """How many there are is private: it is said whether or not there are any."""
+    command, out = files(tmp_path), tmp_path / "o"
+    counts = plink.read_genotypes(tmp_path / "study").counts.copy()
+    counts[:: 3 if missing else 60, 0] = plink.MISSING if missing else 1
+    plink.write_genotypes(tmp_path / "study", counts, phenotype=["1", "2"] * 30)
+    assert main([*command, "--epsilon", "9", "--count", "1", "--seed", "1", "--out", str(out)]) == 0
+    assert "genotypes are missing as often" in json.loads((out / "result.json").read_text())["assumption"]
+    assert "bias the score" in " ".join((out / "report.html").read_text().split())

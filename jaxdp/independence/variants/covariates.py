@@ -89,6 +89,12 @@ class Straight:
         """Places of the covariates that have more values than functions."""
         return _unsaturated(self.columns, [moment_columns.width(column) + 1 for column in self.columns])
 
+    @property
+    def levels(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each level that has a function of its own: the place of its covariate (L,), and the coefficients (L, w) of
+        the function that is 1 for its records and 0 for others."""
+        return _levels(self, 0.5 * (np.eye(self.width) + self.constant))
+
     def typical(self) -> np.ndarray:
         """Mean products of the functions where the covariates are independent and uniform."""
         return np.diag([1.0, *([1.0 / 3.0] * (self.width - 1))])
@@ -203,6 +209,11 @@ class Hats:
         """As `Straight.line_bound`: the functions of one covariate add up to 1."""
         return _line_bound(norm, len(self.columns), count)
 
+    @property
+    def levels(self) -> tuple[np.ndarray, np.ndarray]:
+        """As `Straight.levels`."""
+        return _levels(self, np.eye(self.width))
+
     def typical(self) -> np.ndarray:
         """As `Straight.typical`; levels equally likely."""
         blocks = [self._typical(column, size) for column, size in zip(self.columns, self.sizes, strict=True)]
@@ -226,6 +237,19 @@ class Hats:
 def _unsaturated(columns, sizes) -> tuple[int, ...]:
     pairs = enumerate(zip(columns, sizes, strict=True))
     return tuple(k for k, (column, size) in pairs if not (moment_columns.bounded(column) and size == column.levels))
+
+
+def _levels(basis: Straight | Hats, indicators: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """indicators: (w, w), in each row the coefficients of the level of one function; not of the functions of others."""
+    places, found = [], [np.zeros((0, basis.width))]
+    for place, (column, block) in enumerate(zip(basis.columns, basis.blocks, strict=True)):
+        if place in basis.unsaturated:
+            continue
+        own = indicators[block]
+        first = [basis.constant - own.sum(axis=0)] * (column.levels - len(block))
+        found.extend([*first, *own])
+        places.extend([place] * column.levels)
+    return np.array(places, int), np.vstack(found)
 
 
 def cut(z, columns: tuple[Column, ...], place: int, count: int, bound: ArrayLike):

@@ -9,6 +9,7 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp.independence.variants.score_stages import Lines, NullModel, ResidualMean, VariantChoice, VariantLines
 
@@ -57,6 +58,8 @@ def with_lines(test, query, released):
         mean = jnp.zeros_like(mean)
     if test.holds_any_shape:
         variance, more = jnp.zeros_like(variance), 0.0
+    else:
+        more = more + _unheld(released.value, noise, means, model, test.basis.levels[1]) ** 2
     return dataclasses.replace(test, lines=Lines(coefficients, variance + more, jump, mean))
 
 
@@ -72,6 +75,20 @@ def _shared_noise(coefficients, model, between):
     mean = coefficients @ (twice * theta) + coefficients @ (apart @ theta)
     of_x, of_y = coefficients**2 @ noise, noise @ theta**2
     return mean / model.limit, of_x @ (between**2 @ of_y) / model.limit**2
+
+
+def _unheld(sums, noise, means, model, functions: np.ndarray):
+    """How far S may be off by the levels that are not held fixed, (m,); sums: noisy, of x times the functions (m, w).
+
+    For each of them the number of its records times the deviations of the means of h and of r there: |r| <= 1, and what
+    deviates in x is known up to noise, or else |h| <= 1. Of what is known up to noise counts the root of its mean
+    square (docs/theory/score_test.md#rare).
+    """
+    off = sums @ functions.T - means[:, None] * model.counts[None]
+    off_noise = noise * jnp.sum(functions**2, axis=1)[None] + means[:, None] ** 2 * model.counts_noise[None]
+    most = jnp.maximum(model.counts, 0.0) ** 2 + model.counts_noise
+    left = jnp.sqrt(jnp.minimum(off**2 + off_noise, most[None]))
+    return jnp.sum(jnp.where(model.rare[None], left, 0.0), axis=1)
 
 
 def _jump(means, skewness):

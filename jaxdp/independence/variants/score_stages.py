@@ -17,7 +17,6 @@ import numpy as np
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
-from jaxdp.independence.continuous import moment_columns
 from jaxdp.statistics import moments, score_sums
 
 SPREAD_OF_FIT = 3.0  # sds of the fitted means of a binary phenotype that are let through
@@ -38,6 +37,9 @@ class Model:
     residual_variance: of the phenotype. skewness: third moment of r as a share of its second, at most.
     hidden: (w,), the part of the function 1 that lies in those directions; means are fitted there.
     lost: (d,), the covariates of which the noise hides that they vary at all, so that nothing of them is held fixed.
+    entangled: whether the same holds of a combination of covariates. rare: (L,), levels (`levels` of the basis) that
+    are not held fixed, since the noise hides how many records have them. counts, counts_noise: (L,), those numbers by
+    the noisy Gram matrix, and the variances of their noise.
     """
 
     theta: Any
@@ -51,6 +53,10 @@ class Model:
     skewness: Any
     hidden: Any
     lost: Any
+    entangled: Any
+    rare: Any
+    counts: Any
+    counts_noise: Any
 
 
 @jax.tree_util.register_dataclass
@@ -127,6 +133,8 @@ class NullModel(Stage):
             limit, fit_limit = jnp.minimum(self.of.winsorize * jnp.sqrt(left), 2.0), jnp.ones_like(left)
         if self.of.residual_limit is not None:
             limit = check.positive_or_nan(self.of.residual_limit) * jnp.ones_like(left)
+        counts, counts_noise = _of_levels(whole[:p, :p], spread[:p, :p], basis)
+        rare = counts < least * np.sum(basis.levels[1] ** 2, axis=1)
         skewness = 2.0 * jnp.abs(mean) / limit if self.of.binary else jnp.ones_like(left)
         return Model(
             theta=theta,
@@ -140,22 +148,57 @@ class NullModel(Stage):
             skewness=jnp.minimum(skewness, 1.0),
             hidden=hidden,
             lost=_lost(whole[:p, :p], least, basis),
+            entangled=_entangled(whole[:p, :p], least, basis, rare),
+            rare=rare,
+            counts=counts,
+            counts_noise=counts_noise,
         )
 
 
 def _lost(gram, least, basis):
     """Of which covariates the noise hides that they vary: beside the constant no direction of their functions is clear.
 
-    Not of levels: a rare one holds few records, whose means are bounded, while a column in far wider bounds than its
-    values holds all of them in one place.
+    Not of those whose levels have functions of their own, of which a rare one holds few records (`Model.rare`), while a
+    column in far wider bounds than its values holds all of them in one place.
     """
     lost = []
-    for column, block in zip(basis.columns, basis.blocks, strict=True):
+    for place, block in enumerate(basis.blocks):
         of_it = jnp.asarray(np.concatenate([basis.constant[None], np.eye(basis.width)[block]]), gram.dtype)
         sure = least * (VARIES if len(block) == 1 else VARIES_OF_SEVERAL)
         clear = jnp.sum(jnp.linalg.eigvalsh(of_it @ gram @ of_it.T) > sure)
-        lost.append((clear < 2) & (not moment_columns.bounded(column)))
+        lost.append((clear < 2) & (place in basis.unsaturated))
     return jnp.stack(lost) if lost else jnp.zeros(0, bool)
+
+
+def _of_levels(gram, spread, basis):
+    """Numbers of the records of each level, (L,), by the noisy Gram matrix, and the variances of their noise."""
+    functions = jnp.asarray(basis.levels[1], gram.dtype)
+    # an entry off the diagonal stands in the sum twice, with one noise
+    twice = 1.0 + jnp.triu(jnp.ones_like(spread), 1)
+    entries = jnp.triu(jnp.ones_like(spread)) * twice**2 * spread
+    counts = jnp.sum((functions @ gram) * functions, axis=1)
+    return counts, jnp.sum((functions**2 @ entries) * functions**2, axis=1)
+
+
+def _entangled(gram, least, basis, rare):
+    """Whether the noise hides a combination of covariates: a direction beside all those that it hides in one of them.
+
+    Those are rare levels, and of a continuous covariate hats where hardly a record lies.
+    """
+    apart = [jnp.asarray(basis.levels[1], gram.dtype) * rare[:, None]]
+    for place, block in enumerate(basis.blocks):
+        if place in basis.unsaturated:
+            of_it = np.eye(basis.width)[block]
+            if not np.any(basis.constant[block]):
+                of_it = np.concatenate([basis.constant[None] / np.linalg.norm(basis.constant), of_it])
+            values, vectors = jnp.linalg.eigh(of_it @ gram @ of_it.T)
+            # of several that are weak each a combination may be hidden: then what is left is no more than theirs
+            apart.append((vectors * (values <= least * (1.0 if len(block) == 1 else 2.0))[None]).T @ of_it)
+    apart = jnp.concatenate(apart)
+    values, vectors = jnp.linalg.eigh(apart.T @ apart)
+    vectors = vectors * (values > 1e-6)[None]
+    rest = jnp.eye(basis.width) - vectors @ vectors.T
+    return jnp.any(jnp.linalg.eigvalsh(rest @ gram @ rest + 2.0 * least * (vectors @ vectors.T)) <= least)
 
 
 def _known(gram, least, constant):

@@ -23,6 +23,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_columns, validity
+from jaxdp.independence.continuous.residual_test import RARE
 from jaxdp.independence.variants import covariates
 from jaxdp.independence.variants.covariates import KNOTS, MAX_VALUES, Hats, Straight
 from jaxdp.independence.variants.score_order import CHOICE, LINES, MEAN, MODEL, STAGES
@@ -46,6 +47,11 @@ LOST_TOLD = (
     "Nothing could be found: by the noisy sums {names} hardly varies within its bounds, as far as this epsilon shows "
     "it, so that it cannot be held fixed, and the p-value is 1. What would help: closer bounds, more records, a larger "
     "epsilon."
+)
+RARE_TOLD = (
+    "Level {names} (in the order of the schema) is so rare, or absent, that the noise hides how many have it. Its "
+    "records, if any, count as average ones: it is not held fixed. The p-value and the interval allow for what may be "
+    "left in the score, which costs power. What would help: a merged level, more records, a larger epsilon."
 )
 FEW_RECORDS, STRAIGHT_LINES, JUMPS = "few records for the null model", "straight lines", "jumps"
 # What hats leave of a jump: 0.09 of an interval's share of the records, for jumps of 0.6 in h and of two residual sds.
@@ -454,16 +460,30 @@ class ScoreTest(PrivateTest):
 
     @property
     def _loses(self):
-        """Whether nothing of some covariate is held fixed, so that all of it would be left in S."""
-        return False if self.model is None or self.holds_any_shape else jnp.any(self.model.lost)
+        """Whether nothing of a covariate, or a combination of them, is held fixed, so that it would be left in S."""
+        if self.model is None or self.holds_any_shape:
+            return False
+        return jnp.any(self.model.lost) | self.model.entangled
 
     def effect_notes(self, shapes, release) -> dict[str, str]:
-        """Which covariates the noise hides; post-processing."""
+        """Which covariates and which levels the noise hides; post-processing."""
         test = self.settled(shapes, release)
-        if not bool(test._loses):
-            return {}
-        names = [column.name or f"column {k}" for k, column in enumerate(test.basis.columns) if test.model.lost[k]]
-        return {LOST: LOST_TOLD.format(names=" and ".join(names))}
+        notes: dict[str, str] = {}
+        if test.model is None or test.holds_any_shape:
+            return notes
+        columns, model = test.basis.columns, test.model
+        names = [column.name or f"column {k}" for k, column in enumerate(columns)]
+        if bool(test._loses):
+            lost = [name for name, one in zip(names, model.lost, strict=True) if one]
+            told = " and ".join(lost) or f"a combination of {', '.join(names)}"
+            notes[LOST] = LOST_TOLD.format(names=told)
+        places, _ = test.basis.levels
+        rare = [
+            f"{k + 1 - np.argmax(places == place)} of {names[place]}" for k, place in enumerate(places) if model.rare[k]
+        ]
+        if rare:
+            notes[RARE] = RARE_TOLD.format(names=", ".join(rare))
+        return notes
 
     def no_gradient(self, name):
         del name

@@ -79,7 +79,7 @@ class _Accountant(Uncopied):
         used = self._with(asked)
         if not self._within(used):
             raise BudgetExhausted(
-                f"budget exhausted: {self!r} cannot take {_cost(total(asked), self._relation)}; nothing was spent."
+                f"budget exhausted: {self!r} cannot take {_cost(total(asked), self._relation)}; nothing was charged."
             )
         return used
 

@@ -223,12 +223,6 @@ def read[Data, Answer](
     raise RuntimeError("a query was answered without a charge.")
 
 
-def require_parsed(selection: Selection) -> None:
-    """Raises ValueError where a column does not parse, for callers that ask several queries and pay one by one."""
-    schema = selection.table.schema
-    _checked(lambda source, **how: schema.read_table(source, selection.names, **how), selection)
-
-
 def _checked(load: Callable[..., Any], selection: Selection) -> Any:
     """The data, unless a column does not parse: told to the owner of the table, before anything is charged."""
     from jaxdp.data import lines

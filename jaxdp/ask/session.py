@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Unpack
 
+from jaxdp import charge
 from jaxdp._base import amounts, check
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable
 from jaxdp._base.keywords import complete
@@ -76,6 +77,8 @@ class Session(Readable, Uncopied):
         known: dict[str, Any] = {name: value for name, value in how.items() if name in {*SHARED} - {"ledger", "key"}}
         if (epsilon is None) == (ledger is None):
             raise ValueError("give epsilon=1.0, the total budget of all queries, or ledger=, one of them.")
+        if ledger is not None:
+            charge.require_account(ledger)
         if ledger is not None and own["delta"]:
             raise ValueError(
                 f"delta = {own['delta']:g} is of the budget that the session keeps, with epsilon=; a ledger has its "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import re
+from pathlib import Path
 from typing import Any
 
 from jaxdp._base import arguments
@@ -26,7 +27,11 @@ def add_parser(subparsers) -> None:
     )
     add_knowledge(parser)
     parser.add_argument(
-        "--compare", "--truth", dest="truth", metavar="GRAPH.json", help="a graph to compare the result with"
+        "--compare",
+        "--truth",
+        dest="truth",
+        metavar="GRAPH.json",
+        help="a graph to compare the result with; of an earlier run also its result.json",
     )
 
 
@@ -70,9 +75,15 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp import discovery
 
     table, query = asking.query_of(args, "jaxdp.ask.graph:GraphQuery", **knowledge_of(args))
-    truth = discovery.read_graph(args.truth) if args.truth else None
+    truth = discovery.read_graph(_graph_file(args.truth)) if args.truth else None
     _require_same_columns(truth, list(query.names))
     return asking.ask(args, table, dataclasses.replace(query, truth=truth))
+
+
+def _graph_file(path: str) -> Path:
+    """The graph of an earlier run, for its result.json too, which lies beside it."""
+    beside = Path(path).with_name("graph.json")
+    return beside if Path(path).name == "result.json" and beside.is_file() else Path(path)
 
 
 def _require_same_columns(truth, names: list[str]) -> None:

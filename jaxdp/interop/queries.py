@@ -84,6 +84,8 @@ class PrivateQueries(Readable, Uncopied):
             raise ValueError("give epsilon=2.0, the total budget of all queries, or budget=, a filter; one of them.")
         require_host("PrivateQueries", *jax.tree.leaves((data, epsilon, key)), way_out=ON_HOST)
         require_any_pair(test)
+        if ledger is not None:
+            charge.require_account(ledger)
         check.one_of((RAISE, DEPENDENT, INDEPENDENT), exhausted=exhausted)
         self.records = as_records(data, levels, names)
         self.names = self.records.names
@@ -150,8 +152,9 @@ class PrivateQueries(Readable, Uncopied):
                 self._answers[query] = self._ask(query)
             return self._answers[query]
 
-    def by_name(self, x: str, y: str, given: Sequence[str] = ()) -> float:
-        """`p_value` by names of columns."""
+    def by_name(self, x: str, y: str, given: str | Sequence[str] = ()) -> float:
+        """`p_value` by names of columns; given may be one of them."""
+        given = (given,) if isinstance(given, str) else given
         for asked in ([x], [y], given):
             for place, name in enumerate(asked):
                 if name not in self.names:

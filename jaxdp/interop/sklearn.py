@@ -17,12 +17,14 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jaxdp import null_laws
+from jaxdp import charge, null_laws
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
+from jaxdp._base.owner import OWNER
 from jaxdp.accounting.ledger import BudgetExhausted
-from jaxdp.ask import reading
 from jaxdp.ask.session import Session
+from jaxdp.data.parse_report import ParseReport
+from jaxdp.data.schema import Schema
 
 TARGET = "target"
 MIN_SAMPLES = 10  # of any private test
@@ -89,7 +91,7 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
         columns = {name: self._rule(i) for i, name in enumerate(names)} | {TARGET: self._target_rule()}
         table = dict(zip(names, features.astype(float).T, strict=True)) | {TARGET: np.asarray(target)}
         session = Session(table, schema={"columns": columns}, key=self._key(), **self._purse())
-        reading.require_parsed(reading.Selection(reading.Table.of(table, schema=session.schema), tuple(columns)))
+        _require_known(session.schema, table)
         share = math.floor(self.epsilon / len(names) * DIGITS) / DIGITS
         self.answers_ = [session.test(x=name, y=TARGET, epsilon=share, method=self.method) for name in names]
         self.p_values_ = np.array([answer.p_value for answer in self.answers_])
@@ -120,6 +122,7 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
         """Errors: `BudgetExhausted` where the ledger has less left than the features cost together."""
         if self.ledger is None:
             return {"epsilon": self.epsilon}
+        charge.require_account(self.ledger)
         left = self.ledger.remaining.epsilon
         if left is not None and left < self.epsilon:
             raise BudgetExhausted(
@@ -151,6 +154,18 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
                 f"target=[...]; got {self.target!r}."
             )
         return {"kind": "binary" if len(levels) == 2 else "categorical", "levels": levels}
+
+
+def _require_known(schema: Schema, table: Mapping[str, Any]) -> None:
+    """Raises ValueError, for who holds the records, where a column does not hold what bounds and target say of it."""
+    report = ParseReport()
+    schema.read_table(table, tuple(table), report=report)
+    failing = report.failing()
+    told = failing[0].sentence if failing else report.harm(())
+    if told:
+        raise ValueError(
+            f"{told}; nothing was charged: correct bounds= or target=, or leave such records out of X and y ({OWNER})."
+        )
 
 
 def _is_bounds(value: Any) -> bool:

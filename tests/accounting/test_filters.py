@@ -28,7 +28,7 @@ def admitted(spending_filter, costs):
         if fits:
             spending_filter.spend(cost)
         else:
-            with pytest.raises(BudgetExhausted):
+            with pytest.raises(BudgetExhausted, match="nothing was charged"):
                 spending_filter.spend(cost)
         answers.append(fits)
     return answers

@@ -168,6 +168,8 @@ def test_a_session_is_charged_to_a_ledger_or_simulated(tmp_path):
         jaxdp.Session(columns(), levels=LEVELS, ledger=ledger, key=key())
     with pytest.raises(ValueError, match="works once"):
         jaxdp.Session(columns(), levels=LEVELS, epsilon=1.0, key=jaxdp.fresh_key())
+    with pytest.raises(TypeError, match=r"such as jaxdp.Ledger.open\(path\), got str"):
+        jaxdp.Session(columns(), levels=LEVELS, ledger="study.db")
 
 
 @pytest.mark.full

@@ -77,7 +77,11 @@ def test_a_release_writes_every_file_and_charges_the_ledger(survey, tmp_path, ca
 
 def test_users_mistakes_are_one_line(survey, tmp_path, capsys):
     (tmp_path / "other.json").write_text('{"names": ["x", "y"], "directed": [["x", "y"]]}')
+    (tmp_path / "earlier").mkdir()  # whose result.json has no graph: it lies beside it
+    (tmp_path / "earlier" / "graph.json").write_text((tmp_path / "other.json").read_text())
+    (tmp_path / "earlier" / "result.json").write_text("{}")
     for extra, message in (
+        (["--compare", str(tmp_path / "earlier" / "result.json")], "different columns"),
         (["--method", "magic"], "there is no search called"),
         (["--columns", "A"], "at least two"),
         (["--columns", "A,zip"], "not in the schema"),

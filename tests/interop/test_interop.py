@@ -89,6 +89,8 @@ def test_mistakes(records):
             asked(records, **settings)
     with pytest.raises(TypeError, match="private test"):
         interop.PrivateQueries(print, records, epsilon=1.0)
+    with pytest.raises(TypeError, match=r"jaxdp.Ledger.open\(path\)"):
+        asked(records, epsilon=1.0, ledger="study.db")
     with pytest.raises(ValueError, match="works once"):
         interop.PrivateQueries(TEST, records, epsilon=1.0, key=jaxdp.fresh_key())
     queries = asked(records, epsilon=5.0)
@@ -164,7 +166,7 @@ def test_the_log_says_what_was_asked_and_paid(records):
     queries = asked(records, epsilon=10.0)
     assert queries.log() == "nothing asked yet"
     queries.by_name("Xray", "Cancer", ["Smoker"])
-    queries.by_name("Xray", "Cancer", ["Smoker"])
+    queries.by_name("Xray", "Cancer", "Smoker")  # one name, which was read as six letters
     queries.by_name("Pollution", "Smoker")
     first, second, total = queries.log().splitlines()
     assert "Cancer and Xray given Smoker  p = " in first

@@ -85,6 +85,26 @@ def test_a_feature_that_does_not_fit_its_bounds_is_told_before_others_are_charge
     assert ledger.spent.epsilon == 0.0
 
 
+@pytest.mark.parametrize(("share", "said"), [(0.1, "hold none of its levels"), (0.8, "does not parse")])
+def test_unknown_levels_of_the_target_are_told_with_what_a_selector_has(share, said, tmp_path):
+    """It named options of the command line."""
+    features, target = numbers()
+    rng = np.random.default_rng(0)
+    levels = np.where(rng.random(len(target)) < share, "maybe", np.where(target > 0.5, "yes", "no"))
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=5.0)
+    with pytest.raises(ValueError, match=said) as refused:
+        PrivateSelector(epsilon=5.0, bounds=(0.0, 1.0), target=["no", "yes"], ledger=ledger).fit(features, levels)
+    assert "nothing was charged: correct bounds= or target=" in str(refused.value)
+    assert "--" not in str(refused.value)
+    assert "maybe" not in str(refused.value)
+    assert ledger.spent.epsilon == 0.0
+
+
+def test_a_path_is_no_ledger():
+    with pytest.raises(TypeError, match=r"jaxdp.Ledger.open\(path\)"):
+        PrivateSelector(ledger="study.db", **KNOWN).fit(*numbers())
+
+
 def test_missing_values_are_refused():
     features, target = numbers()
     features[3, 1] = np.nan

@@ -6,7 +6,7 @@ import pytest
 
 import jaxdp
 from jaxdp.ask.effects import ANY_SIZE_TOLD
-from jaxdp.independence.tables import cramers_v
+from jaxdp.independence.tables import cramers_v, noisy_table
 
 
 def levels(count):
@@ -76,6 +76,27 @@ def test_rare_levels_beside_the_noise_have_no_size_and_say_so():
     assert found.effect is None
     assert found.interval is None
     assert found.to_dict()["effect_notes"] == cramers_v.SENTENCES
+
+
+@pytest.mark.parametrize(("method", "seed"), [("projected-chi2", 0), ("noisy-table", 0), ("quantile-table", 1)])
+def test_an_answer_that_could_find_nothing_for_a_level_without_records_says_so(method, seed):
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 3, 5000)
+    y = np.where(rng.random(5000) < 0.8, x, rng.integers(0, 3, 5000))
+    columns = {"x": x.astype(str), "y": y.astype(str)}
+    lost = method != "quantile-table"
+    found = asked(columns, {"x": levels(3), "y": levels(4)}, x="x", y="y", method=method, seed=seed)
+    assert found.dependence_found != lost
+    told = found.to_dict()["effect_notes"]
+    assert (noisy_table.TOO_FEW in told) == lost
+    if lost:
+        assert found.p_value == 1.0
+        assert "independence expects at most 5 records in some cell" in told[noisy_table.TOO_FEW]
+        assert "Nothing could be found" in str(found)
+        assert found.missed()["power"] == "Nothing could have been found, however strong; the answer says why."
+    full = asked(columns, {"x": levels(3), "y": levels(3)}, x="x", y="y", method=method)
+    assert full.dependence_found
+    assert full.to_dict()["effect_notes"] == {}
 
 
 def test_a_log_rank_answer_without_a_finding_says_what_could_have_been_found():

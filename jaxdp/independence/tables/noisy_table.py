@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxdp import core
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, method_of
 from jaxdp.independence import noise_law
@@ -34,6 +35,12 @@ of_noisy_tables = functools.partial(  # a spec of a test of two coded columns
     theory="docs/theory/table_tests.md",
 )
 SIZE_STREAM = 2  # of the draws of tables of a dependence
+TOO_FEW = "few expected records"
+TOO_FEW_TOLD = (
+    "Nothing could be found: by the released table independence expects at most {most:g} records in some cell, where "
+    "this test does not reject, so that the p-value is 1. What would help: merge or leave out the rarest level, more "
+    "records, or quantile-table, which has no such rule."
+)
 MOVE = {Norm.L1: 2.0, Norm.L2: math.sqrt(2.0), Norm.LINF: 1.0}
 
 
@@ -186,18 +193,31 @@ class NoisyTableTest(NoisyCounts):
         return Interpretation(p_value, release.value, *self.sized(key, release, p_value))
 
     def effect_notes(self, shapes, release):
-        """Whether noise hides rare levels."""
+        """Whether a cell expects too few records for any finding, and whether noise hides rare levels."""
         test, release = self.judged(shapes, release)
-        return {} if test.levels is None else cramers_v.notes(*test._released(release))
+        if test.levels is None:
+            return {}
+        lost = not bool(test.least_expected(release) > test.min_expected)
+        told = {TOO_FEW: TOO_FEW_TOLD.format(most=float(test.min_expected))} if lost else {}
+        return told | cramers_v.notes(*test._released(release))
 
     def detectable_effect(self, shapes, release):
         """Cramer's V, or phi, that would have been found; infinite where too few records are expected in a cell."""
         test, release = self.judged(shapes, release)
         if test.levels is None:
             return None
-        table, total, *noise = test._released(release)
-        expected = jnp.min(total * product(*margins(project_to_simplex(jnp.ravel(table), total).reshape(test.shape))))
-        return jnp.where(expected > self.min_expected, cramers_v.detectable(table, total, *noise), math.inf)
+        found = cramers_v.detectable(*test._released(release))
+        return jnp.where(test.least_expected(release) > test.min_expected, found, math.inf)
+
+    @bounded_jit  # run by itself, its small programs would be compiled anew for every answer
+    def least_expected(self, release):
+        """The smallest count that independence expects in a cell, by the released table."""
+        return jnp.min(self.fitted(release)) * release.num_records
+
+    def fitted(self, release):
+        """Probabilities (r, c) of the null that the released table is compared with."""
+        clean = project_to_simplex(jnp.ravel(jnp.asarray(release.value, float)), 1.0 * release.num_records)
+        return product(*margins(clean.reshape(self.shape)))
 
     def table_p_value(self, key, release, table):
         """The p-value of the released table, as floats."""

@@ -68,6 +68,9 @@ class ProjectedChi2(NoisyTableTest):
         null = jax.vmap(lambda table: self._distance(table, release)[0])(null_tables)
         return jnp.where(usable, null_laws.monte_carlo(value, null), 1.0)
 
+    def fitted(self, release):
+        return self._distance(jnp.asarray(release.value, float), release)[1]
+
     @property
     def degrees(self) -> int:
         """Degrees of freedom of the limit law."""

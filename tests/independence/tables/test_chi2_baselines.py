@@ -1,5 +1,6 @@
 """Baselines on tables: noisy-table chi-squared, projected chi-squared, goodness of fit, noisy proportions."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -107,6 +108,24 @@ def test_projected_minimum_beats_a_search():
             for _ in range(200):
                 a, b = rows + rng.normal(scale=scale, size=3), columns + rng.normal(scale=scale, size=2)
                 assert distance(np.outer(a / a.sum(), b / b.sum()).ravel()) >= float(value) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("kind", [jaxdp.NoisyTableChi2, jaxdp.ProjectedChi2])
+def test_an_answer_says_that_nothing_could_be_found_exactly_where_its_p_value_is_one_by_rule(kind):
+    """Tables of a strong dependence whose rarest cell expects from nothing to ten records."""
+    test = kind(epsilon=50.0, levels=(2, 3), num_null=39)
+    rng = np.random.default_rng(4)
+    shapes = jax.eval_shape(lambda: jaxdp.Data(jnp.zeros(2), jnp.zeros(2)))
+    lost = []
+    for rare in range(0, 24, 4):
+        release = released(test, [[200 - rare, 20, rare], [20, 180, 0]])
+        noisy = dataclasses.replace(release, value=release.value + rng.normal(scale=0.1, size=(2, 3)))
+        told = test.effect_notes(shapes, noisy)
+        lost.append(noisy_table.TOO_FEW in told)
+        assert (float(test.p_value(jax.random.key(0), noisy)) == 1.0) == lost[-1]
+        assert np.isinf(test.detectable_effect(shapes, noisy)) == lost[-1]
+    assert lost == sorted(lost, reverse=True)
+    assert 1 < sum(lost) < 5
 
 
 def test_projection_on_the_simplex():

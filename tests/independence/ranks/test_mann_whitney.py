@@ -227,3 +227,26 @@ def test_the_answer_names_the_groups():
     told = "dose where arm is drug, above dose where it is control, dose clipped to [-4, 5]"
     assert told in answer.content["effect_is"]
     assert any(told in sentence for sentence in answer.sentences())
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_an_answer_that_leaves_out_a_half_says_that_this_rests_on_equal_spreads(shift):
+    data = drawn(jax.random.key(1), 600, shift)
+    kinds = {"arm": {"kind": "binary", "levels": ["0", "1"]}, "score": {"kind": "continuous", "bounds": [-1, 1]}}
+    answer = jaxdp.test(
+        {"arm": np.asarray(data.x).astype(str), "score": np.asarray(data.y)},
+        schema={"columns": kinds},
+        x="arm",
+        y="score",
+        epsilon=8.0,
+        method="mann-whitney",
+        key=jax.random.key(2),
+    )
+    assert answer.dependence_found == (shift > 0.0)
+    told = "at 0.5 its interval assumes equal spreads"
+    more = ", so that it leaves out a true 0.5 too often where a smaller group spreads more widely"
+    assert told in answer.content["effect_is"]
+    assert (more in answer.content["effect_is"]) == answer.dependence_found
+    rule = answer.content["level_rule"]
+    assert rule["verdict"] == "run"
+    assert "mean-difference compares the means of two groups without assuming equal spreads" in rule["sentence"]

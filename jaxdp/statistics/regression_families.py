@@ -48,6 +48,11 @@ class Family:
         value, products = self.moments(slopes, start.shift)
         return value - model[0], products
 
+    def farthest(self, rate):
+        """Sds from its mean, this rate, that Y is where a rare level of Z has its records, as far as is counted."""
+        del rate
+        return 1.0
+
     def growth(self, slope):
         """Of the variance of X's score beyond the dispersion times its information, at this slope of X per sd."""
         return jnp.ones_like(slope)
@@ -80,6 +85,11 @@ class Logistic(Family):
     skewness: ClassVar[float] = 0.7  # of columns that is allowed for, weighed by mu': it bends the expected scores
     bent: ClassVar[float] = 0.04  # of a slope: how far weights may move it where log odds bend (#pivot)
     squares: ClassVar[bool] = False  # whether the squares of X's score are released: its variance is not known
+
+    def farthest(self, rate):
+        """Sds from its mean, this rate, that the rarer of the two values of Y."""
+        less = jnp.clip(jnp.minimum(rate, 1.0 - rate), 1e-6, 0.5)
+        return jnp.sqrt((1.0 - less) / less)
 
     def moments(self, slopes, shift):
         """Means of z mu(z'g) (p,), and of z z' mu'(z'g) (p, p), for whitened columns that are normal."""

@@ -90,7 +90,7 @@ class Start:
     scores say nothing of slope 0 (docs/theory/logistic_regression.md#rare). known: what the family has prepared of the
     other fields, where they are used many times. few: (d,), columns of a level that hardly any
     record has, as far as the noise shows, or that stands in for such a first level, `in_place`: their coordinates are
-    0. missed: sum of the squared shares of records that may have the rare ones.
+    0. missed: what the records that may have them count for (`residual_scores.missed_variance`).
     """
 
     mean: Any
@@ -111,10 +111,10 @@ class Start:
     in_place: Any = False
 
     @classmethod
-    def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC, few=None, missed=0.0, in_place=False) -> Start:
+    def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC, few=None, in_place=False) -> Start:
         """From noisy means of products of (1, v, y), (d + 2, d + 2), y = -1 or 1. noise_sd: of an entry.
 
-        few, missed, in_place: as the fields; default, no such level.
+        few, in_place: as the fields; default, no such level.
         """
         mean, rate = matrix[0, 1:-1], 0.5 * (1.0 + matrix[0, -1])
         variance = 0.25 * (matrix[-1, -1] - matrix[0, -1] ** 2)
@@ -142,15 +142,18 @@ class Start:
             step=jnp.zeros_like(slopes),
             scored=jnp.zeros_like(slopes),
             few=few,
-            missed=missed,
             in_place=in_place,
         )
 
     def about_levels(self) -> Start:
         """The same where X has levels from -1 to 1: without a slope of X if the farther end is rare."""
-        distance = (1.0 + jnp.abs(self.mean[-1])) * self.root[-1, -1]
-        rare = distance > self.family.rare
+        rare = self.farthest_level > self.family.rare
         return dataclasses.replace(self, rare=rare, slopes=_without_last(self.slopes, rare))
+
+    @property
+    def farthest_level(self):
+        """Sds from the mean of an X of levels from -1 to 1 to the farther of the two."""
+        return (1.0 + jnp.abs(self.mean[-1])) * self.root[-1, -1]
 
     @property
     def steep(self):

@@ -123,10 +123,11 @@ def _form(form, first, second):
     return q_xx * first**2 + q_xy * first * second + q_yy * second**2
 
 
-def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None) -> Scores:
+def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None, levelled=None) -> Scores:
     """The scores of the slope of y on x (of their correlation) given a mask (p,) of columns; x, y: places, from 0.
 
     of_one_level: (p,), of the columns that say of one level who has it, the number of the column of the data; else 0.
+    levelled: (p,), whether a column has levels, of which the farthest counts for the records of a rare level of Z.
     A level whose variance the noise hides is not held fixed: its records, if there are any, count as having the first
     level, or the one in its place (`RareLevels`).
     """
@@ -136,8 +137,7 @@ def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None) -> S
     same = (jnp.asarray(numbers) == jnp.asarray(numbers)[x]) & jnp.asarray(numbers > 0)  # levels of the column of x
     uncompared = jnp.any(same & levels.first)  # without an effect; under the null hypothesis it misses nothing
     rare = levels.rare & jnp.asarray(given)
-    # a level one sd off in both columns moves a correlation so far
-    missed = jnp.sum(jnp.where(rare, levels.shares, 0.0) ** 2) + jnp.sum(jnp.where(same, 0.0, levels.first_shares) ** 2)
+    unheld = jnp.concatenate([jnp.where(rare, levels.shares, 0.0), jnp.where(same, 0.0, levels.first_shares)])
     inside = jnp.concatenate([jnp.ones(1, bool), jnp.asarray(given) & ~rare & ~levels.in_place])
     fit, hidden = _fitted(noisy, inside)
     a, b = (jnp.eye(p + 1)[place + 1] - fit @ noisy.matrix[:, place + 1] for place in (x, y))
@@ -163,6 +163,9 @@ def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None) -> S
         far = (-most, most)
     coefficients, spread = jnp.stack(form), jnp.stack(spreads)
     edges = Edges.of(a, b)
+    ends_of_levels = edges.far / jnp.sqrt(jnp.stack([var_x, var_y]))
+    with_levels = jnp.zeros(p, bool) if levelled is None else jnp.asarray(levelled)
+    missed = missed_variance(unheld, *jnp.where(with_levels[jnp.stack([x, y])], ends_of_levels, 1.0))
     ends = edges.places(coefficients)
     tilt = _tilt(ends, coefficients, spread)
     rest = spread - tilt * coefficients
@@ -193,6 +196,17 @@ def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None) -> S
         in_place=levels.in_place,
         uncompared=uncompared,
     )
+
+
+def missed_variance(shares, far_x, far_y):
+    """Variance of a correlation for levels of Z that are not held fixed: shares (m,) of the records may have them.
+
+    far_x, far_y: sds from the mean of each column that such records can be. No farther than 1/sqrt(share): they are
+    part of the column's variance.
+    """
+    most = 1.0 / jnp.sqrt(jnp.maximum(shares, 1e-12))
+    moved = [jnp.minimum(jnp.maximum(far, 1.0), most) for far in (far_x, far_y)]
+    return jnp.sum((shares * moved[0] * moved[1]) ** 2)
 
 
 @frozen_pytree

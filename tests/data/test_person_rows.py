@@ -12,6 +12,7 @@ from test_files_and_units import UNITS
 import jaxdp
 from jaxdp import core
 from jaxdp.audit import attack, cases, contract
+from jaxdp.data.dataset import Column, Domain
 from jaxdp.data.person_rows import DRAWS, PersonRows
 from jaxdp.data.units import Units
 from jaxdp.independence.tables.of_persons import SpreadOfPersons
@@ -211,27 +212,67 @@ def spread_stage(table, cells):
     return SpreadOfPersons(mechanism=jaxdp.Laplace(epsilon=1.0), table=table, released=released)
 
 
-def test_the_spread_of_persons_is_that_of_their_mean_interactions():
+def spread_of_a_level(squares, weight, own, other, usual):
+    """G by one level's squares (m,) in units in which single rows have the usual mean, and the most that one adds.
+
+    own: (strata,). other: (strata, c).
+    """
+    lengths = 1 - 2 * other + np.sum(other**2, axis=1)[:, None]
+    raised = usual / np.sum(weight * own * (1 - own) * np.sum(other * lengths, axis=1))
+    most = min(raised * np.max(np.maximum(own, 1 - own)[:, None] ** 2 * lengths), 12.0)
+    return np.sum(np.minimum(raised * squares, most)), most
+
+
+def test_the_spread_of_persons_is_that_of_their_mean_interactions_or_of_one_level_of_them():
     rows, (z, x, y) = mixed_levels()
-    cells = np.random.default_rng(1).uniform(1.0, 20.0, (2, 3, 4))
+    cells = np.random.default_rng(1).uniform(10.0, 200.0, (2, 3, 4))
+    weight = cells.sum((1, 2)) / cells.sum()
     p, q = cells.sum(2) / cells.sum((1, 2))[:, None], cells.sum(1) / cells.sum((1, 2))[:, None]
     each = (np.eye(3)[x] - p[z])[..., :, None] * (np.eye(4)[y] - q[z])[..., None, :]
+    usual = np.sum(weight * (1 - np.sum(p**2, axis=1)) * (1 - np.sum(q**2, axis=1)))
+
+    def expected(mean):
+        squares = mean**2
+        of_rows = [spread_of_a_level(squares[:, a].sum(1), weight, p[:, a], q, usual) for a in range(3)]
+        of_columns = [spread_of_a_level(squares[:, :, b].sum(1), weight, q[:, b], p, usual) for b in range(4)]
+        sums, most = zip(*of_rows, *of_columns, strict=True)
+        unit = max(1.0, max(most) / 4.0)
+        return max(np.sum(squares), *sums) / unit, unit
+
     with jax.enable_x64(True):
         stage = spread_stage(jaxdp.StratifiedTable(epsilon=1.0, levels=(3, 4), strata=(2,)), cells)
         found = core.exact_statistic(stage, jax.random.key(0), rows)
-        np.testing.assert_allclose(found, np.sum(np.mean(each, axis=1) ** 2), rtol=1e-12)
+        value, unit = expected(np.mean(each, axis=1))
+        np.testing.assert_allclose(found, value, rtol=1e-12)
         one = jax.tree.map(lambda leaf: leaf[:, 0], rows.draws)
-        np.testing.assert_allclose(stage.statistic(None, one), np.sum(each[:, 0] ** 2), rtol=1e-12)
+        np.testing.assert_allclose(stage.statistic(None, one), expected(each[:, 0])[0], rtol=1e-12)
         table, larger = stage.of_records(
             dataclasses.replace(stage.released, value=found, num_records=40, sensitivity=stage.sensitivity(40))
         )
-    shares = cells.sum((1, 2)) / cells.sum()
-    single = 40 * np.sum(shares * (1 - np.sum(p**2, axis=1)) * (1 - np.sum(q**2, axis=1)))
-    part = (float(found) + 4.0) / single  # 4: one scale of the noise
+    part = min(unit * (float(found) + 4.0) / (40 * usual), 1.0)  # 4: one scale of the noise
     np.testing.assert_allclose(larger.num_records, 40 / part, rtol=1e-6)
     np.testing.assert_allclose(larger.value, cells / part, rtol=1e-6)
     np.testing.assert_allclose(larger.sensitivity.bound, 2.0 / part, rtol=1e-6)
     assert table.num_null == jaxdp.StratifiedTable(epsilon=1.0).num_null
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+@pytest.mark.parametrize("cls", [jaxdp.NoisyTableChi2, jaxdp.ProjectedChi2])
+def test_a_level_whose_persons_never_change_is_judged_by_those(cls):
+    """A tenth of the persons say one thing in all rows, the others something else in each: .22 to .25 were rejected."""
+    levels = Domain((Column("categorical", 3),), (Column("categorical", 3),))
+
+    def p_value(key):
+        keys = jax.random.split(key, 5)
+        fixed = jax.random.uniform(keys[0], (3000, 1)) < 0.1
+        x = jnp.where(fixed, 2, jax.random.randint(keys[1], (3000, DRAWS), 0, 2))
+        y = jnp.where(fixed, *(jax.random.randint(keys[2 + k], (3000, n), 0, 3) for k, n in enumerate((1, DRAWS))))
+        rows = PersonRows(jaxdp.Data(x.astype(float), y.astype(float), None, levels))
+        return core.run_opened(cls(epsilon=1.0), core.source_from_key(keys[4]), rows).p_value
+
+    found = jax.jit(jax.vmap(p_value))(jax.random.split(jax.random.key(0), 150))
+    assert jnp.mean(found <= 0.05) <= 0.1
 
 
 def test_ordered_levels_are_judged_by_their_midranks_where_these_vary_more(monkeypatch):
@@ -273,7 +314,8 @@ def test_a_replaced_person_moves_the_spread_of_midranks_by_its_bound_and_no_more
     monkeypatch.setattr(jaxdp.NoisyTableChi2, "counts_ranks", lambda self: True)
     margin = np.array([0.33, 0.33, 0.33, 0.01])
     with jax.enable_x64(True):
-        stage = spread_stage(jaxdp.NoisyTableChi2(epsilon=1.0, levels=(4, 4)), 1e6 * np.outer(margin, margin))
+        # so few records that nothing is said of single levels
+        stage = spread_stage(jaxdp.NoisyTableChi2(epsilon=1.0, levels=(4, 4)), 40.0 * np.outer(margin, margin))
 
         def found(last):
             values = np.ones((9, DRAWS))
@@ -282,6 +324,25 @@ def test_a_replaced_person_moves_the_spread_of_midranks_by_its_bound_and_no_more
             return float(stage.statistic_of_persons(None, PersonRows(jaxdp.Data(values, values))))
 
         assert 0.99 * 4.0 <= found(3.0) - found(1.0) <= float(stage.sensitivity(9).bound)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.01])
+def test_a_replaced_person_moves_the_spread_of_a_level_by_its_bound_and_no_more(share):
+    """A rare level's square is up to 60 times that of the whole table, cut at 12, and released in units of 3."""
+    margin = np.array([(1.0 - share) / 2, (1.0 - share) / 2, share])
+    with jax.enable_x64(True):
+        stage = spread_stage(jaxdp.NoisyTableChi2(epsilon=1.0, levels=(3, 3)), 1e6 * np.outer(margin, margin))
+
+        def found(last):
+            x, y = np.ones((9, DRAWS)), np.ones((9, DRAWS))
+            x[:6], y[:6] = 2.0, 2.0
+            x[5], y[5] = last
+            return float(stage.statistic_of_persons(None, PersonRows(jaxdp.Data(x, y))))
+
+        values = [found(pair) for pair in itertools.product(range(3), repeat=2)]
+    bound = float(stage.sensitivity(9).bound)
+    assert np.ptp(values) <= bound
+    assert np.ptp(values) >= (0.9 * bound if share < 0.1 else 0.0)
 
 
 BY_PERSON = ("band-gcm", "noisy-table", "projected-chi2", "stratified-table", "quantile-table")

@@ -394,13 +394,16 @@ def _with_scales(test, query, released):
 # between two stages of a release nothing is traced, and hundreds of small programs would be compiled one by one
 @functools.partial(jax.jit, static_argnames=("euclidean", "family", "of_levels", "of_one_level"))
 def _started(noisy, euclidean: bool, family, of_levels: bool, of_one_level: tuple[int, ...]) -> Start:
+    """of_levels: whether X has levels."""
     noise = jnp.sqrt(noisy.variance_per_scale) * noisy.scales[1, 1]
     numbers = np.array([*of_one_level[:-1], 0, 0])  # not of X, and Y
     levels = residual_scores.RareLevels.of(noisy, numbers, numbers > 0)
-    missed = jnp.sum(levels.shares**2) + jnp.sum(levels.first_shares**2)
     few = (levels.rare | levels.in_place)[:-1]
-    found = Start.about(noisy.matrix, noise, euclidean, family, few, missed, levels.in_place[:-1])
-    return found.about_levels() if of_levels else found
+    found = Start.about(noisy.matrix, noise, euclidean, family, few, levels.in_place[:-1])
+    found = found.about_levels() if of_levels else found
+    unheld = jnp.concatenate([levels.shares, levels.first_shares])
+    far = found.farthest_level if of_levels else 1.0, family.farthest(0.5 * (1.0 + noisy.matrix[0, -1]))
+    return dataclasses.replace(found, missed=residual_scores.missed_variance(unheld, *far))
 
 
 def _with_start(test, query, released):

@@ -110,10 +110,12 @@ class MomentMatrix(PrivateQuery):
 _noisy = kept_jit(Noisy.of, static_argnums=(2, 3))
 
 
-@functools.partial(kept_jit, static_argnames=("correlation", "of_one_level"))
-def _scores_about(noisy: Noisy, pairs, given, correlation: bool, of_one_level: tuple[int, ...]) -> Scores:
+@functools.partial(kept_jit, static_argnames=("correlation", "of_one_level", "levelled"))
+def _scores_about(
+    noisy: Noisy, pairs, given, correlation: bool, of_one_level: tuple[int, ...], levelled: tuple[bool, ...]
+) -> Scores:
     def of(x, y, given):
-        return residual_scores.scores(noisy, x, y, given, correlation, np.array(of_one_level))
+        return residual_scores.scores(noisy, x, y, given, correlation, np.array(of_one_level), np.array(levelled))
 
     return jax.vmap(of)(pairs[:, 0], pairs[:, 1], given)
 
@@ -326,7 +328,7 @@ class ResidualTest(GridSums):
         """The scores of each query, stacked; no gradient passes (`no_gradient`): sides of equal moments have none."""
         pairs, given = self.queries()
         noisy = jax.tree.map(jax.lax.stop_gradient, noisy)
-        return _scores_about(noisy, pairs, given, self.correlation, self.of_one_level)
+        return _scores_about(noisy, pairs, given, self.correlation, self.of_one_level, self.levelled)
 
     def _each(self, release, what, *more):
         """what(FoundWithSpread, ...) for each query, with its part of more."""

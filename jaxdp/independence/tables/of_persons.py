@@ -1,8 +1,9 @@
 """Tables of persons with several rows: how much less than tables of single rows they vary, released beside them.
 
 Symbols: p, q = margins of a stratum of the released table, e_a = unit vector of a row's level, u_i = mean over draws of
-(e_a - p)(e_b - q)' of person i, G = sum |u_i|^2, D = G over what it is for single rows (docs/theory/persons.md#tables);
-s, t = midranks of ordered levels, centred.
+(e_a - p)(e_b - q)' of person i, G = sum |u_i|^2 or the same of the rows or columns of u_i for one level, whichever is
+largest over what it is for single rows, D = G over that (docs/theory/persons.md#tables); s, t = midranks of ordered
+levels, centred.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from jaxdp.statistics.tables.noisy_table_statistics import TINY, midranks, share
 
 SPREAD = 4.0  # |u|^2 <= |e_a - p|^2 |e_b - q|^2 <= 2 * 2: what one person adds to G, with any rows
 SHARE = 0.15  # of the budget of a table, for G
+HEAVIEST = 3.0 * SPREAD  # what one person adds to the sum of a level, at most; all if 3 % of the records have it
+SEEN = 3.0  # sds of its noise that the records of a level must be, for its sum to say something
 MAX_NOISE = 0.07  # of G for single rows of evenly spread levels: with more of it one row of each person counts
 UNIT_ROUNDOFF = 2.0**-53
 
@@ -47,8 +50,9 @@ def on_table(stage: SpreadOfPersons, query: Any, released: Release) -> SpreadOfP
 class SpreadOfPersons(PrivateTest):
     """Second stage of a test of one noisy table: G of persons, by which the table is judged.
 
-    Statistic: G = sum over persons of |mean over draws of (e_a - p)(e_b - q)'|^2, given the released margins; of two
-    ordered columns the larger of this and the same of their midranks, by which the rank correlation varies.
+    Statistic: G = sum over persons of |mean over draws of (e_a - p)(e_b - q)'|^2, given the released margins, or the
+    same of one level of x or y, as a share of what it is for single rows, or of two ordered columns that of their
+    midranks, by which the rank correlation varies: the largest, in units that the released table decides.
     Sensitivity: 4, one person replaced with all rows (docs/theory/persons.md#tables). Privacy: that of the mechanism.
     P-value, effect: those of the table of m/D records: the table over D, with the noise of a cell over D.
 
@@ -77,21 +81,56 @@ class SpreadOfPersons(PrivateTest):
         def add(number, found):
             one, other = number // count, number % count
             here, there = stratum[one], stratum[other]
-            return found + _inner(p[here], p[there], a[one], a[other]) * _inner(q[here], q[there], b[one], b[other])
+            of_p, of_q = _products(p[here], p[there], a[one], a[other]), _products(q[here], q[there], b[one], b[other])
+            by_row, by_column = found
+            rows_of, columns_of = of_p * jnp.sum(of_q, axis=1)[:, None], of_q * jnp.sum(of_p, axis=1)[:, None]
+            return by_row + rows_of, by_column + columns_of
 
-        squares = jax.lax.fori_loop(0, count * count, add, jnp.zeros(a.shape[1], float)) / count**2
-        whole = jnp.sum(jnp.clip(squares, 0.0, SPREAD))
-        if not self.table.counts_ranks():
-            return whole
-        s, t = midranks(p), midranks(q)
-        ranks = jnp.mean(s[stratum, a] * t[stratum, b], axis=0) ** 2
-        usual = self._of_single((1.0 - jnp.sum(p**2, axis=1)) * (1.0 - jnp.sum(q**2, axis=1)))
-        own = self._of_single(jnp.sum(p * s**2, axis=1) * jnp.sum(q * t**2, axis=1))
-        return jnp.maximum(whole, jnp.sum(jnp.clip(ranks * usual / jnp.maximum(own, TINY), 0.0, SPREAD)))
+        zero = jnp.zeros((a.shape[1], p.shape[1]), float), jnp.zeros((a.shape[1], q.shape[1]), float)
+        by_row, by_column = jax.lax.fori_loop(0, count * count, add, zero)
+        found = jnp.sum(jnp.clip(jnp.sum(by_row, axis=1) / count**2, 0.0, SPREAD))
+        for squares, (raised, most) in zip((by_row, by_column), self._levels(), strict=True):
+            found = jnp.maximum(
+                found, jnp.max(jnp.sum(jnp.clip(squares / count**2 * raised[None], 0.0, most[None]), axis=0))
+            )
+        if self.table.counts_ranks():
+            s, t = midranks(p), midranks(q)
+            ranks = jnp.mean(s[stratum, a] * t[stratum, b], axis=0) ** 2
+            own = self._of_single(jnp.sum(p * s**2, axis=1) * jnp.sum(q * t**2, axis=1))
+            raised = ranks * self._usual() / jnp.maximum(own, TINY)
+            found = jnp.maximum(found, jnp.sum(jnp.clip(raised, 0.0, SPREAD)))
+        return found / self._unit()
+
+    def _usual(self):
+        """The mean of |u|^2 over single rows."""
+        p, q = self._margins()
+        return self._of_single((1.0 - jnp.sum(p**2, axis=1)) * (1.0 - jnp.sum(q**2, axis=1)))
+
+    def _levels(self):
+        """Of the levels of x and of y: by what their squares are raised, so that their mean over single rows is the
+        usual one, and the most that one person adds then, cut at `HEAVIEST`; 0 for levels that the table's noise hides.
+        """
+        p, q = self._margins()
+        cells, usual = self._counts(), self._usual()
+        noise = self.table.mechanism_in_force().variance(self.released.sensitivity)
+        found = []
+        for own, other in ((p, q), (q, p)):
+            squared = jnp.sum(other**2, axis=1, keepdims=True)
+            raised = usual / jnp.maximum(self._of_single(own * (1.0 - own) * (1.0 - squared)), TINY)
+            longest = jnp.max(1.0 - 2.0 * other + squared, axis=1, keepdims=True)  # |e_b - q|^2
+            most = raised * jnp.max(jnp.maximum(1.0 - own, own) ** 2 * longest, axis=0)
+            records = jnp.sum(cells) * self._of_single(own)
+            seen = records > SEEN * jnp.sqrt(noise * cells.shape[0] * other.shape[1])
+            found.append((raised, jnp.where(seen, jnp.minimum(most, HEAVIEST), 0.0)))
+        return found
+
+    def _unit(self):
+        """By what G is divided, so that one person moves it by no more than `SPREAD`."""
+        return jnp.maximum(1.0, jnp.max(jnp.concatenate([most for _, most in self._levels()])) / SPREAD)
 
     def _of_single(self, in_strata):
-        """The mean over the records of what this is in each stratum."""
-        return jnp.sum(shares(jnp.sum(self._counts(), axis=(1, 2))) * in_strata)
+        """The mean over the records of what this is in each stratum, the first axis."""
+        return jnp.tensordot(shares(jnp.sum(self._counts(), axis=(1, 2))), in_strata, 1)
 
     def _margins(self):
         """p (strata, r) and q (strata, c)."""
@@ -114,10 +153,8 @@ class SpreadOfPersons(PrivateTest):
 
     def of_records(self, release):
         """The test of the table, and its release as of the m/D records that it varies as."""
-        p, q = self._margins()
-        single = self._of_single((1.0 - jnp.sum(p**2, axis=1)) * (1.0 - jnp.sum(q**2, axis=1)))
         guard = self.mechanism_in_force().scale(release.sensitivity)
-        part = (release.value + guard) / (release.num_records * jnp.maximum(single, TINY))
+        part = self._unit() * (release.value + guard) / (release.num_records * jnp.maximum(self._usual(), TINY))
         part = jnp.clip(part, 1.0 / DRAWS, 1.0)
         larger = dataclasses.replace(
             self.released,
@@ -134,7 +171,7 @@ class SpreadOfPersons(PrivateTest):
         return found._replace(estimate=self.released.value) if found.estimate is larger.value else found
 
 
-def _inner(here, there, one, other):
-    """(e_one - p)'(e_other - p'), p and p' in the rows of `here` and `there`."""
-    crossed = jnp.take_along_axis(there, one[:, None], axis=1) + jnp.take_along_axis(here, other[:, None], axis=1)
-    return (one == other) - crossed[:, 0] + jnp.sum(here * there, axis=1)
+def _products(here, there, one, other):
+    """Entries of e_one - p times those of e_other - p', (n, levels), p and p' in the rows of `here` and `there`."""
+    own, others = (jax.nn.one_hot(codes, here.shape[1], dtype=here.dtype) for codes in (one, other))
+    return (own - here) * (others - there)

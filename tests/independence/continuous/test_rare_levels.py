@@ -1,10 +1,13 @@
 """Regressions with a level that no record has, as a drafted schema declares one: what they hold fixed, and say."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp import core
+from jaxdp.data.dataset import Column, Domain
 
 SCHEMA = {
     "columns": {
@@ -77,6 +80,53 @@ def test_a_rare_level_that_moves_both_columns_by_an_sd_rejects_no_more_true_null
         noted += "so rare, or absent" in " ".join(str(found).split())
     assert noted > 20  # else nothing is tried
     assert rejected <= 9  # P = 0.002 at .05
+
+
+def rejected_beside_a_rare_level(test, make, kinds):
+    """The share of 150 nulls rejected at .05. make(key): x, y, z of 6000 records."""
+    domain = Domain(*((Column(*kind),) for kind in kinds))
+
+    def p_value(key):
+        first, second = jax.random.split(key)
+        x, y, z = (values.astype(float) for values in make(first))
+        data = jaxdp.Data(x[:, None], y, z[:, None], domain)
+        return core.run_opened(test, core.source_from_key(second), data).p_value
+
+    found = jax.jit(jax.vmap(p_value))(jax.random.split(jax.random.key(0), 150))
+    return float(jnp.mean(found <= 0.05))
+
+
+YES_OR_NO, NUMBERS = ("binary", 2), ("continuous",)
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+@pytest.mark.parametrize("cls", [jaxdp.LinearRegression, jaxdp.PartialCorrelation])
+def test_a_rare_level_that_decides_a_rare_x_is_counted_by_how_far_x_is_from_its_mean(cls):
+    """One in fifty others has X, all of a level of one in a hundred: 5 sds off, and .29 of true nulls were found."""
+
+    def make(key):
+        keys = jax.random.split(key, 3)
+        z = jax.random.uniform(keys[0], (6000,)) < 0.01
+        x = z | (jax.random.uniform(keys[1], (6000,)) < 0.02)
+        return x, jnp.clip(0.25 * (jax.random.normal(keys[2], (6000,)) + z), -1.0, 1.0), z
+
+    assert rejected_beside_a_rare_level(cls(epsilon=1.0), make, (YES_OR_NO, NUMBERS, YES_OR_NO)) <= 0.1
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+def test_a_rare_level_that_decides_a_rare_outcome_is_counted_by_how_far_that_is_from_its_mean():
+    """All of one in a hundred, one in twenty of the others: .47 of true nulls were found."""
+
+    def make(key):
+        keys = jax.random.split(key, 3)
+        z = jax.random.uniform(keys[0], (6000,)) < 0.01
+        y = z | (jax.random.uniform(keys[2], (6000,)) < 0.05)
+        return jnp.clip(0.25 * (jax.random.normal(keys[1], (6000,)) + 2.0 * z), -1.0, 1.0), y, z
+
+    test = jaxdp.LogisticRegression(epsilon=1.0)
+    assert rejected_beside_a_rare_level(test, make, (NUMBERS, YES_OR_NO, YES_OR_NO)) <= 0.1
 
 
 ASKED = [

@@ -50,16 +50,18 @@ def products(x, weights):
     return in_blocks(block, x)
 
 
-def scores(x, lines, design, residuals, bins=None):
+def scores(x, lines, design, residuals, bins=None, known=None):
     """For each variant: sum of h r, sum of (h r)^2, sum of h^2, each (K,); the first and the last within bins.
 
-    h = clip(x - design lines_j, -1, 1), 0 where the variant is missing. lines: (K, d). design: (n, d).
+    h = clip(x - design lines_j, -1, 1), 0 where the variant is missing or the record is not known. lines: (K, d).
+    design: (n, d). known: mask (n,) of the records with a phenotype; the others count nowhere. Default: all.
     residuals: r (n,) within [-1, 1]. h, r and h r are rounded to the grid: the sums are exact in float64.
     bins: the records' bins (n,) and the number of bins: from the sums of h r and of h^2 is taken, for each bin, its
     number of records times the product of both means, rounded to the grid.
     """
     fitted = jnp.matmul(design, lines.T, precision="highest")
-    h = jnp.where(present(x), moments.on_grid(values(x, fitted.dtype) - fitted), 0.0)
+    known = jnp.ones_like(residuals, bool) if known is None else known
+    h = jnp.where(present(x) & known[:, None], moments.on_grid(values(x, fitted.dtype) - fitted), 0.0)
     product = moments.on_grid(h * residuals[:, None])
     found = {
         "scores": jnp.sum(product, axis=0),
@@ -68,7 +70,7 @@ def scores(x, lines, design, residuals, bins=None):
     }
     if bins is None:
         return found
-    size, of_h, of_r = (jax.ops.segment_sum(part, *bins) for part in (jnp.ones_like(residuals), h, residuals))
+    size, of_h, of_r = (jax.ops.segment_sum(part, *bins) for part in (known.astype(h.dtype), h, residuals))
     means = of_h / jnp.maximum(size, 1.0)[:, None]
     found["scores"] -= jnp.sum(_rounded(means * of_r[:, None]), axis=0)
     found["spread"] -= jnp.sum(_rounded(means * of_h), axis=0)

@@ -397,8 +397,9 @@ class ScoreTest(PrivateTest):
         bins = None
         if self.bins is not None:
             bins = covariates.cut(data.z, self.basis.columns, *self.bins, self.bound), self.bins[1]
+        known = ~jnp.isnan(self.phenotype(data))
         return score_sums.scores(
-            self.tested(data), self.lines.coefficients, self.line_design(data), self.residuals(data), bins
+            self.tested(data), self.lines.coefficients, self.line_design(data), self.residuals(data), bins, known
         )
 
     def sensitivity(self, num_records):

@@ -78,6 +78,31 @@ def test_a_missing_genotype_counts_as_nothing():
     np.testing.assert_allclose(found["scores"], [0.75 * 0.5 - 1.0, 0.75 - 0.25])
 
 
+@pytest.mark.parametrize("bins", [None, (jnp.array([0, 0, 1, 1]), 2)])
+def test_a_record_without_a_phenotype_counts_nowhere(bins):
+    """Its h stayed in the spread, so that effects shrank: .379 for .5 where 30 % had no phenotype."""
+    x, line, design = jnp.array([[1.0], [-1.0], [0.5], [1.0]]), jnp.zeros((1, 1)), jnp.ones((4, 1))
+    residuals = jnp.array([0.5, 1.0, -1.0, 0.0])
+    found = score_sums.scores(x, line, design, residuals, bins, jnp.arange(4) < 3)
+    cut = None if bins is None else (bins[0][:3], bins[1])
+    assert found == score_sums.scores(x[:3], line, design[:3], residuals[:3], cut)
+
+
+def test_missing_phenotypes_shrink_no_effect():
+    """The slope of `cohort` is 0.2."""
+
+    def one(key):
+        of_data, of_gaps, of_noise = jax.random.split(key, 3)
+        data = score_examples.cohort(of_data, 4000)
+        y = jnp.where(jax.random.uniform(of_gaps, (4000,)) < 0.3, jnp.nan, data.y)
+        return jaxdp.run(ScoreTest(epsilon=4.0), of_noise, dataclasses.replace(data, y=y))
+
+    found = jax.jit(lambda keys: jax.lax.map(one, keys))(jax.random.split(jax.random.key(0), 30))
+    low, high = (np.asarray(end)[:, 0] for end in found.interval)
+    assert abs(np.mean(found.effect[:, 0]) - 0.2) < 0.01
+    assert np.sum((low <= 0.2) & (high >= 0.2)) >= binom.ppf(1e-4, 30, 0.95)
+
+
 def p_values(test, draw, n, replicates, seed=0):
     def one(key):
         first, second = jax.random.split(key)

@@ -161,6 +161,11 @@ class ScaledLaw(ConditionalLaw):
     def spread(self):
         return self.law.spread() / self.x[1]
 
+    @property
+    def __name__(self) -> str:
+        """By which an answer names it: that of the law that was given."""
+        return type(self.law).__name__
+
     def scaled(self, x):
         """x from its own units."""
         return (x - self.x[0]) / self.x[1]

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import jaxdp
+from jaxdp import catalogue
 from jaxdp.ask.independence import Query
 from jaxdp.core import run
 from jaxdp.data.known import schema_of
@@ -92,6 +93,7 @@ def test_a_coin_is_drawn_as_the_levels_of_the_schema_are_scaled():
     columns = {"x": kind, "y": UNIT, "z": {"kind": "continuous", "bounds": [0, 9]}}
     query = asked(columns, law)
     data = read(query, {"x": cells, "y": [0.0, 0.0, 0.0], "z": [1.0, 2.0, 3.0]})
+    assert catalogue.described(query._test(data, 3))["law"] == "BernoulliLaw"  # as answers name it
     keys = jax.random.split(jax.random.key(0), 2000)
     of_law, about = query.settings.law, conditional_law.means(query.settings.law, data.z)
     draws = jax.vmap(lambda key: conditional_law.draws(of_law, key, data.z, about))(keys)

@@ -194,8 +194,8 @@ def _entangled(gram, least, basis, rare):
             values, vectors = jnp.linalg.eigh(of_it @ gram @ of_it.T)
             # of several that are weak each a combination may be hidden: then what is left is no more than theirs
             apart.append((vectors * (values <= least * (1.0 if len(block) == 1 else 2.0))[None]).T @ of_it)
-    apart = jnp.concatenate(apart)
-    values, vectors = jnp.linalg.eigh(apart.T @ apart)
+    directions = jnp.concatenate(apart)
+    values, vectors = jnp.linalg.eigh(directions.T @ directions)
     vectors = vectors * (values > 1e-6)[None]
     rest = jnp.eye(basis.width) - vectors @ vectors.T
     return jnp.any(jnp.linalg.eigvalsh(rest @ gram @ rest + 2.0 * least * (vectors @ vectors.T)) <= least)

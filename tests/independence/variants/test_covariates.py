@@ -179,7 +179,9 @@ def test_noise_that_both_lines_share_gives_the_scores_no_mean(monkeypatch):
 def test_a_released_variance_of_nothing_is_no_evidence():
     """Few carriers among few cases leave a small V with a small S: D times the mean of r^2 bounds it from below."""
     nothing = jnp.zeros((1, 1))
-    model = Model(nothing, nothing, nothing, 2.0, 1.0, nothing, nothing, 0.19, 0.9, nothing[0], nothing[0] > 0)
+    model = Model(
+        nothing, nothing, nothing, 2.0, 1.0, nothing, nothing, 0.19, 0.9, *[nothing[0] > 0] * 4, nothing, nothing
+    )
     test = dataclasses.replace(ScoreTest(epsilon=8.0), model=model)
     for squares, expected in ((0.0, 3.8), (-5.0, 3.8), (9.0, 9.0)):
         release = SimpleNamespace(value={"squares": jnp.array([squares]), "spread": jnp.array([80.0])})

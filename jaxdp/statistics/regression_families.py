@@ -48,7 +48,7 @@ class Family:
         value, products = self.moments(slopes, start.shift)
         return value - model[0], products
 
-    def farthest(self, rate):
+    def shift_of_rare(self, rate):
         """Sds from its mean, this rate, that Y is where a rare level of Z has its records, as far as is counted."""
         del rate
         return 1.0
@@ -86,7 +86,7 @@ class Logistic(Family):
     bent: ClassVar[float] = 0.04  # of a slope: how far weights may move it where log odds bend (#pivot)
     squares: ClassVar[bool] = False  # whether the squares of X's score are released: its variance is not known
 
-    def farthest(self, rate):
+    def shift_of_rare(self, rate):
         """Sds from its mean, this rate, that the rarer of the two values of Y."""
         less = jnp.clip(jnp.minimum(rate, 1.0 - rate), 1e-6, 0.5)
         return jnp.sqrt((1.0 - less) / less)

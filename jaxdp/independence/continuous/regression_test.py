@@ -402,7 +402,7 @@ def _started(noisy, euclidean: bool, family, of_levels: bool, of_one_level: tupl
     found = Start.about(noisy.matrix, noise, euclidean, family, few, levels.in_place[:-1])
     found = found.about_levels() if of_levels else found
     unheld = jnp.concatenate([levels.shares, levels.first_shares])
-    far = found.farthest_level if of_levels else 1.0, family.farthest(0.5 * (1.0 + noisy.matrix[0, -1]))
+    far = found.farthest_level if of_levels else 1.0, family.shift_of_rare(0.5 * (1.0 + noisy.matrix[0, -1]))
     return dataclasses.replace(found, missed=residual_scores.missed_variance(unheld, *far))
 
 

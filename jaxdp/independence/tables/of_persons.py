@@ -28,6 +28,7 @@ SHARE = 0.15  # of the budget of a table, for G
 HEAVIEST = 3.0 * SPREAD  # what one person adds to the sum of a level, at most; all if 3 % of the records have it
 SEEN = 3.0  # sds of its noise that the records of a level must be, for its sum to say something
 MAX_NOISE = 0.07  # of G for single rows of evenly spread levels: with more of it one row of each person counts
+RAISED = 256  # by which the rounding of a square may be raised with it: of a level that the table's noise does not hide
 UNIT_ROUNDOFF = 2.0**-53
 
 
@@ -146,7 +147,7 @@ class SpreadOfPersons(PrivateTest):
             bound=SPREAD,
             norm=self.mechanism_in_force().norm,
             relation=Relation.REPLACE_ONE,
-            error=SPREAD * num_records**2 * UNIT_ROUNDOFF,
+            error=HEAVIEST * num_records * (num_records + RAISED) * UNIT_ROUNDOFF,
             lower=0.0,
             upper=SPREAD * num_records,
         )

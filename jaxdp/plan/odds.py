@@ -277,7 +277,7 @@ def _p_values(asked, key, data, chances, num_records, noise):
         while True:
             stages = about._round() if about.rounds else None
             query = about if stages is None else stages.first
-            found = query._parts(counts @ query.on_grid(data, None) / GRID)
+            found = query.parts(counts @ query.on_grid(data, None) / GRID)
             release = _noisy(query, keys.pop(), found, num_records)
             if stages is None:
                 return about.interpret(None, release).p_value

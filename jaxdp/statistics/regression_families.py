@@ -87,7 +87,7 @@ class Logistic(Family):
     squares: ClassVar[bool] = False  # whether the squares of X's score are released: its variance is not known
 
     def shift_of_rare(self, rate):
-        """Sds from its mean, this rate, that the rarer of the two values of Y."""
+        """Sds from its mean, this rate, of the rarer of the two values of Y."""
         less = jnp.clip(jnp.minimum(rate, 1.0 - rate), 1e-6, 0.5)
         return jnp.sqrt((1.0 - less) / less)
 

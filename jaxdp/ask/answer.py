@@ -15,6 +15,7 @@ from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.core import Result
 from jaxdp.data import conditioning
 from jaxdp.data.records import levels_of
+from jaxdp.independence import effect_sizes
 from jaxdp.report.sections import describe_doubts
 from jaxdp.spec import DEPENDENCE
 
@@ -85,6 +86,9 @@ class Answer(TableAnswer, Result):
         if "detectable_effect" in content:
             x, y = (tuple(self.schema.rule(name) for name in content[part]) for part in "xy")
             return detectable.by_release(content["detectable_effect"], effects.size_of(self.test.spec, x, y))
+        doubts = (content["level_rule"] or {}).get("sentence", "")
+        if any(effect_sizes.NOTHING in text for text in (*content["effect_notes"].values(), doubts)):
+            return detectable.by_release(math.inf, "")
         return detectable.by_plan(content, self.schema, schema)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from jaxdp._base.printed import printed
 from jaxdp.data import conditioning, hashed_levels
 from jaxdp.data.coding import KINDS, ColumnRule, duplicates
-from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS
+from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL
 from jaxdp.data.notation import ISO, PLAIN, Notation
 
 NUMBER_KEYS = ("decimal", "thousands", "percent")
@@ -27,6 +27,13 @@ SCALES = ("linear", "log")
 MIDDLE = "middle"
 SURVIVAL = "survival"  # a kind of outcome: a column of times and one of events
 TRUTH = ("false", "true")
+# What other software calls the kinds.
+SYNONYMS = {
+    **dict.fromkeys(("numeric", "number", "float", "double", "real", "integer", "int", "count"), CONTINUOUS),
+    **dict.fromkeys(("nominal", "category", "factor", "string", "text", "object", "unordered"), CATEGORICAL),
+    **dict.fromkeys(("ordered", "ranked", "rank", "likert"), ORDINAL),
+    **dict.fromkeys(("bool", "boolean", "logical", "dichotomous"), BINARY),
+}
 
 
 def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) -> ColumnRule:
@@ -43,6 +50,8 @@ def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) 
         raise ValueError(f'{where} has no kind: write kind = "continuous" (or {", ".join(KINDS[1:])}).')
     if kind not in KINDS:
         todo = "; fill in every TODO, and delete columns that you do not ask about" if kind == "TODO" else ""
+        if isinstance(kind, str) and (known := SYNONYMS.get(kind.lower(), kind.lower())) in KINDS:
+            todo = f'; write kind = "{known}"'
         raise ValueError(f"{where}: kind must be one of {', '.join((*KINDS, SURVIVAL))}, got {printed(kind)}{todo}.")
     if kind == CONTINUOUS:
         rule = _continuous_rule(name, entry, notation_of(where, entry, shared or {}))

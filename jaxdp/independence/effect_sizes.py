@@ -31,6 +31,7 @@ MIN_SIZE = 2.0**-20  # of its limit: that of a finding; it must be seen beside 1
 MIN_REST = 1e-4  # of a null variance is left at effects next to the limits
 UNCROWDED, MAX_CROWDED = 0.25, 20.0  # (sd/distance from a bound)^2 of columns that do not crowd there; the most taken
 ASSUMED_SPREADS = "; its interval assumes that the spread of neither column follows the other"  # at effect 0 (#pivot)
+NOTHING = "Nothing could be found: "  # begins the note of an answer whose p-value is 1 whatever the data hold
 CLEAR = 3.0  # noise sds of a second number, from which an estimate divides by it as it is
 
 

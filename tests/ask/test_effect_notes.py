@@ -7,6 +7,7 @@ import pytest
 import jaxdp
 from jaxdp.ask.effects import ANY_SIZE_TOLD
 from jaxdp.independence.tables import cramers_v, noisy_table
+from jaxdp.independence.variants import score_test
 
 
 def levels(count):
@@ -225,3 +226,13 @@ def test_the_detectable_effect_of_persons_counts_the_noise_that_the_interval_cou
         answer = jaxdp.test(table, **how, key=jax.random.key(1))
         low, high = answer.interval
         assert answer.content["detectable_effect"] > 1.3 * 0.5 * (high - low)  # 1.43 of normal errors
+
+
+def test_a_covariate_hidden_by_noise_has_no_detectable_effect_beside_it():
+    rng = np.random.default_rng(6)
+    columns = {"x": rng.binomial(2, 0.3, 1000).astype(str), "y": rng.normal(size=1000), "z": rng.normal(size=1000)}
+    kinds = {"x": {"kind": "ordinal", "levels": ["0", "1", "2"]}, "y": real(-4, 4), "z": real(-1000, 1000)}
+    found = asked(columns, kinds, x="x", y="y", given="z", method="score-test")
+    assert found.p_value == 1.0
+    assert score_test.LOST in found.to_dict()["effect_notes"]
+    assert found.missed()["power"] == "Nothing could have been found, however strong; the answer says why."

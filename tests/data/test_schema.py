@@ -258,3 +258,11 @@ def test_a_step_is_a_distance_within_the_bounds(step):
         column_rule("age", {"kind": "continuous", "bounds": [18, 90], "step": step})
     with pytest.raises(ValueError, match="takes levels, not step"):
         column_rule("age", {"kind": "ordinal", "levels": [1, 2], "step": 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "known"), [("nominal", "categorical"), ("Numeric", "continuous"), ("BINARY", "binary")]
+)
+def test_kinds_by_other_names_are_told_in_ours(kind, known):
+    with pytest.raises(ValueError, match=f'write kind = "{known}"'):
+        column_rule("a", {"kind": kind})

@@ -17,7 +17,7 @@ from jaxdp.statistics.regression_families import Logistic
 
 STEEP = "nearly determined"
 SENTENCES = {
-    LITTLE: "Nothing could be found: by its noisy sums the information about X, apart from the columns held fixed, is "
+    LITTLE: f"{effect_sizes.NOTHING}by its noisy sums the information about X, apart from the columns held fixed, is "
     "not far above the noise, so there is no interval and the p-value is 1. More records of the rarer outcome, a "
     "larger epsilon or fewer columns of Z would help.",
     STEEP: "There is no interval: as far as this epsilon shows it, the slope may be steeper than any that is looked "

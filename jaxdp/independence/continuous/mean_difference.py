@@ -39,7 +39,7 @@ _WAYS_OUT = (
     f"more records, a larger epsilon, closer bounds in the schema, or {WINSORISED}, which estimates another number"
 )
 SENTENCES = {
-    SMALL_GROUP: "Nothing could be found: by its noisy count one group has too few records for this epsilon, "
+    SMALL_GROUP: f"{effect_sizes.NOTHING}by its noisy count one group has too few records for this epsilon, "
     "so there is no interval and the p-value is 1. More records of that group or a larger epsilon would help.",
     score_law.DROWNED: "The noise hides how far the response spreads within its bounds, so the interval is as wide as "
     f"the largest spread that fits the release makes it. What would help: {_WAYS_OUT}.",

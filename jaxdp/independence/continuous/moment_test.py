@@ -437,7 +437,7 @@ def _with_scales(test, query, released):
 
 NARROW, MAX_NARROW = 0.2, 0.5  # of a clipped normal column's variance
 TOO_NARROW = (
-    "Nothing could be found: by its noisy variance a column is far narrower than its bounds, so that clipping leaves a "
+    f"{effect_sizes.NOTHING}by its noisy variance a column is far narrower than its bounds, so that clipping leaves a "
     "constant, and the p-value is 1. Closer bounds in the schema would help."
 )
 

@@ -24,7 +24,7 @@ from jaxdp.statistics.regression_families import CAP_LEAST, POISSON, Poisson
 
 STEEP = "steep"
 SENTENCES = {
-    LITTLE: "Nothing could be found: by its noisy sums the information about X, apart from the columns held fixed, is "
+    LITTLE: f"{effect_sizes.NOTHING}by its noisy sums the information about X, apart from the columns held fixed, is "
     "not far above the noise, so there is no interval and the p-value is 1. More records, a larger epsilon, closer "
     "bounds of Y or fewer columns of Z would help.",
     STEEP: "There is no interval: as far as this epsilon shows it, the slope may be steeper than any that is looked "

@@ -50,7 +50,7 @@ NO_FIRST_LEVEL = (
     "most records have. If the schema lists first a level that many records have, there are effects."
 )
 SENTENCES = {
-    HIDDEN: "Nothing could be found: by the noisy moments a column held fixed hardly varies apart from the "
+    HIDDEN: f"{effect_sizes.NOTHING}by the noisy moments a column held fixed hardly varies apart from the "
     "others within its bounds, as far as this epsilon shows it, so there is no interval and the p-value is 1. What "
     f"would help: {_WAYS_OUT}, or fewer columns of Z that say nearly the same.",
     LOST: "An interval is missing: the noise hides how far a column varies within its bounds, apart from those held "

@@ -13,7 +13,7 @@ from jaxdp._base import check
 from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, method_of
-from jaxdp.independence import noise_law
+from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.independence.tables import cramers_v
 from jaxdp.independence.tables.of_persons import SHARE, SpreadOfPersons, on_table, shows_spread
 from jaxdp.mechanisms import Laplace
@@ -37,7 +37,7 @@ of_noisy_tables = functools.partial(  # a spec of a test of two coded columns
 SIZE_STREAM = 2  # of the draws of tables of a dependence
 TOO_FEW = "few expected records"
 TOO_FEW_TOLD = (
-    "Nothing could be found: by the released table independence expects at most {most:g} records in some cell, where "
+    effect_sizes.NOTHING + "by the released table independence expects at most {most:g} records in some cell, where "
     "this test does not reject, so that the p-value is 1. What would help: merge or leave out the rarest level, more "
     "records, or quantile-table, which has no such rule."
 )

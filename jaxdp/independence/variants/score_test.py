@@ -44,7 +44,7 @@ EFFECT = "slope of Y on X given Z, in the columns' own units; for a variant, per
 TYPICAL_LIMIT, TYPICAL_PRODUCT, TYPICAL_MEAN = 0.5, 0.1, 0.5  # B, the mean of (h r)^2, and means of x and y
 LOST = "covariates hidden by noise"
 LOST_TOLD = (
-    "Nothing could be found: by the noisy sums {names} hardly varies within its bounds, as far as this epsilon shows "
+    effect_sizes.NOTHING + "by the noisy sums {names} hardly varies within its bounds, as far as this epsilon shows "
     "it, so that it cannot be held fixed, and the p-value is 1. What would help: closer bounds, more records, a larger "
     "epsilon."
 )

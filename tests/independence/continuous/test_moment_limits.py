@@ -79,6 +79,7 @@ def test_bounds_absurdly_wide_find_nothing_and_say_so():
     assert answer.effect is None
     assert answer.content["level_rule"]["flags"] == ["narrow column"]
     assert "narrower than its bounds" in " ".join(answer.sentences())
+    assert answer.missed()["power"] == "Nothing could have been found, however strong; the answer says why."
 
 
 @pytest.mark.full

@@ -235,4 +235,16 @@ def test_a_covariate_hidden_by_noise_has_no_detectable_effect_beside_it():
     found = asked(columns, kinds, x="x", y="y", given="z", method="score-test")
     assert found.p_value == 1.0
     assert score_test.LOST in found.to_dict()["effect_notes"]
+    assert "knots=2" not in found.to_dict()["effect_notes"][score_test.LOST]  # these are straight lines
     assert found.missed()["power"] == "Nothing could have been found, however strong; the answer says why."
+
+
+def test_functions_of_a_covariate_that_noise_hides_leave_straight_lines():
+    rng = np.random.default_rng(6)
+    columns = {"x": rng.binomial(2, 0.3, 3000).astype(str), "y": rng.normal(size=3000), "z": rng.normal(size=3000)}
+    kinds = {"x": {"kind": "ordinal", "levels": ["0", "1", "2"]}, "y": real(-4, 4), "z": real(-4, 4)}
+    how = {"x": "x", "y": "y", "given": "z", "method": "score-test", "seed": 1}
+    found = asked(columns, kinds, **how)
+    assert found.p_value == 1.0
+    assert "knots=2" in found.to_dict()["effect_notes"][score_test.LOST]
+    assert score_test.LOST not in asked(columns, kinds, fields={"knots": 2}, **how).to_dict()["effect_notes"]

@@ -48,6 +48,7 @@ LOST_TOLD = (
     "it, so that it cannot be held fixed, and the p-value is 1. What would help: closer bounds, more records, a larger "
     "epsilon."
 )
+STRAIGHTER = " Or the setting knots=2: the covariates are then held fixed by straight lines, which fewer records show."
 RARE_TOLD = (
     "Level {names} (in the order of the schema) is so rare, or absent, that the noise hides how many have it. Its "
     "records, if any, count as average ones: it is not held fixed. The p-value and the interval allow for what may be "
@@ -477,7 +478,7 @@ class ScoreTest(PrivateTest):
         if bool(test._loses):
             lost = [name for name, one in zip(names, model.lost, strict=True) if one]
             told = " and ".join(lost) or f"a combination of {', '.join(names)}"
-            notes[LOST] = LOST_TOLD.format(names=told)
+            notes[LOST] = LOST_TOLD.format(names=told) + (STRAIGHTER if isinstance(test.basis, Hats) else "")
         places, _ = test.basis.levels
         rare = [
             f"{k + 1 - np.argmax(places == place)} of {names[place]}" for k, place in enumerate(places) if model.rare[k]

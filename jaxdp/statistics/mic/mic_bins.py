@@ -3,6 +3,8 @@
 import jax.numpy as jnp
 
 RANGE, MASS = "range", "mass"
+MAX_RECORDS = 2**30  # ranked: what `share_of` computes stays within 32 bits
+MAX_CELLS = 2**31 - 1  # of the tables of all pairs: they are numbered in 32 bits
 
 
 def unit_position(values, lower, upper):
@@ -38,13 +40,33 @@ def bins(feature, count, kind: str):
     kind "mass": feature is a rank, bin floor(rank count / n), so bins hold floor or ceil of n/count records.
     """
     if kind == MASS:
-        return feature * count // feature.shape[0]
+        return share_of(feature, count, feature.shape[0])
     return jnp.clip(jnp.floor(feature * count).astype(jnp.int32), 0, count - 1)
+
+
+def share_of(rank, count, total: int):
+    """floor(rank count/total), exact in int32 for ranks below total <= MAX_RECORDS and count <= mic_grids.MAX_BINS.
+
+    rank count itself passes 2^31. The proof of `mass_bound` needs bins that hold floor or ceil of n/count records.
+    """
+    if total > MAX_RECORDS:
+        raise ValueError(f"at most {MAX_RECORDS} records can be ranked, got {total}.")
+    rank, count = jnp.asarray(rank, jnp.int32), jnp.asarray(count, jnp.int32)
+    # At most one off: four roundings of a number below MAX_BINS, each by a part of 2^-24.
+    near = jnp.floor(rank.astype(float) * (count.astype(float) / total)).astype(jnp.int32)
+    # Both products may wrap around; their difference lies in [-total, 2 total), so it is right.
+    rest = rank * count - near * total
+    return near + (rest >= total) - (rest < 0)
 
 
 def table(master, fixed, num_master: int, num_fixed: int, dtype=float):
     """Counts (num_master, num_fixed, b) of bin numbers (n, b)."""
     lanes = master.shape[1]
+    if num_master * num_fixed * lanes > MAX_CELLS:
+        raise ValueError(
+            f"tables of {num_master} by {num_fixed} bins of {lanes} pairs have more than {MAX_CELLS} cells; "
+            "use fewer cells (max_cells) or a smaller c."
+        )
     index = (master * num_fixed + fixed) * lanes + jnp.arange(lanes, dtype=master.dtype)[None]
     one = jnp.ones((), dtype)
     flat = jnp.zeros(num_master * num_fixed * lanes, dtype).at[index].add(one, mode="promise_in_bounds")

@@ -14,6 +14,7 @@ from jaxdp._base import check as _check
 from jaxdp._base.printed import printed
 
 CAPPED, FULL = SHAPES = ("capped", "full")
+MAX_BINS = 2**20  # of an axis: `mic_bins.share_of` numbers them
 MAX_PROGRAMS = 4  # each compiles in 0.6 to 1.2 s of processor time
 _FEW = 8  # a single coefficient is often one of many replicates
 _PROGRAM = 2e7  # logarithms worth compiling one more program; compiling takes longer, but only once
@@ -55,6 +56,12 @@ def grids(budget: float, c: float, shape: str = CAPPED) -> tuple[Grid, ...]:
     for fixed in range(2, math.floor(budget / 2) + 1):
         parts = min(fixed, math.floor(budget / fixed))
         sizes.append(Grid(fixed, parts, max(math.floor(c * (parts if shape == CAPPED else fixed)), 2)))
+    most = max(max(size.fixed, size.master) for size in sizes)
+    if most > MAX_BINS:
+        raise ValueError(
+            f"grids have at most {MAX_BINS} bins on an axis, and {printed(budget)} cells with c = {printed(c)} make "
+            f"{most}: use fewer cells or a smaller c."
+        )
     return tuple(sizes)
 
 

@@ -19,7 +19,7 @@ from jaxdp.independence.mic import mic_common, mic_parameters, mic_ranges, mic_s
 from jaxdp.published import true_losses
 from jaxdp.published.true_losses import truncated_geometric
 from jaxdp.spec import Options
-from jaxdp.statistics.mic import mic_grids, mic_pairs, mic_tables
+from jaxdp.statistics.mic import mic_bins, mic_grids, mic_pairs, mic_tables
 from jaxdp.statistics.tables import information
 
 BOX = ((0.0, 1.0), (0.0, 1.0))
@@ -176,6 +176,40 @@ def test_mass_bound_holds_under_attack_with_ties():
     bound = test.sensitivity(n).bound
     assert found <= bound + 1e-12
     assert found > 0.4 * bound
+
+
+@pytest.mark.parametrize(("records", "bins"), [(1_200_000, 2220), (200_000, 11_000), (1000, 15), (7, 100)])
+def test_bins_of_ranks_are_as_full_as_the_mass_bound_needs(records, bins):
+    """A rank times a number of bins passes 2^31 from about 1.1 million records on: bins were numbered from -1790."""
+    found = np.asarray(mic_bins.bins(jnp.arange(records, dtype=jnp.int32), jnp.int32(bins), mic_bins.MASS))
+    assert (found == np.arange(records, dtype=np.int64) * bins // records).all()
+    counts = np.bincount(found, minlength=bins)
+    assert counts.min() >= records // bins
+    assert counts.max() <= -(-records // bins)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_shares_of_ranks_are_exact_up_to_the_most_records_and_bins(wide):
+    """At both ends and on both sides of every boundary of a sample."""
+    generator = np.random.default_rng(0)
+    with jax.enable_x64(wide):
+        share_of = jax.jit(mic_bins.share_of, static_argnums=2)
+        for total in (5, 46_341, 2**24 + 3, mic_bins.MAX_RECORDS - 1, mic_bins.MAX_RECORDS):
+            for count in (2, 3, 46_341, mic_grids.MAX_BINS - 1, mic_grids.MAX_BINS):
+                bounds = generator.integers(0, count + 1, 5000) * total // count + generator.integers(-1, 2, 5000)
+                ranks = np.clip(np.r_[bounds, generator.integers(0, total, 5000), total - 1], 0, total - 1)
+                found = np.asarray(share_of(jnp.asarray(ranks, jnp.int32), jnp.int32(count), total))
+                assert (found == ranks * count // total).all()
+    with pytest.raises(ValueError, match="can be ranked"):
+        mic_bins.share_of(jnp.zeros(1, jnp.int32), 2, mic_bins.MAX_RECORDS + 1)
+
+
+def test_grids_that_cannot_be_numbered_are_refused():
+    with pytest.raises(ValueError, match="bins on an axis"):
+        mic_grids.grids(4.0, mic_grids.MAX_BINS)
+    one = jnp.zeros((1, 1), jnp.int32)
+    with pytest.raises(ValueError, match="cells"):
+        mic_bins.table(one, one, 2**16, 2**15)
 
 
 def test_minepys_tie_rule_breaks_the_published_bound():

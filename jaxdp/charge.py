@@ -1,13 +1,15 @@
 """The one place that charges an account: require, rehearse, charge, and only then release.
 
 Every query, search and plug-in pays here, so that what fails on blank records of the same shapes fails before it costs
-anything, and what fails after the charge says that the charge stands. No other file of the package charges, apart from
-the ledger itself; a test searches for it.
+anything, and what fails after the charge says that the charge stands. Whatever interrupts a charge says whether it was
+made, was not, or may have been, and where to look. No other file of the package charges, apart from the ledger itself;
+a test searches for it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, runtime_checkable
@@ -17,17 +19,23 @@ from jaxdp.randomness import keys
 PAID_AGAIN = "asking again is charged again"  # what follows a failure, unless the account has `after_failure`
 
 STANDS = "The charge stands"
+WRITTEN, UNWRITTEN, UNKNOWN = "was charged", "was not charged", "may have been charged"
+TOLD = "nothing was charged"  # of a refusal, in the words of the account
 
 
 @runtime_checkable
 class Account(Protocol):
-    """What a release is paid from: `jaxdp.Ledger`, or your own keeper of a budget."""
+    """What a release is paid from: `jaxdp.Ledger`, or your own keeper of a budget.
+
+    It may have two things more: holds(key) -> whether it holds a charge of this key, asked where a charge was
+    interrupted, and `statement`, where its owner reads what was charged.
+    """
 
     def require(self, cost: Any) -> None:
         """Raises if the cost is not affordable; writes nothing."""
 
     def charge(self, method: str, cost: Any, key: Any, /) -> Any:
-        """Writes the cost down durably, or raises."""
+        """Writes the cost down durably, or raises an Exception and has written nothing."""
 
 
 def require_account(account: Any) -> None:
@@ -52,22 +60,18 @@ def paid(
     if account is None:
         yield
         return
-    require_account(account)
-    if mode == keys.RELEASE:
-        account.require(cost)
-        if rehearse is not None:
-            rehearse()
-    account.charge(method, cost, key)
-    try:
+    with explaining(account) as explained:
+        if mode == keys.RELEASE:
+            explained.require(cost)
+            if rehearse is not None:
+                rehearse()
+        explained.charge(method, cost, key)
         yield
-    except BaseException as error:
-        _explain(error, account, method, cost)
-        raise
 
 
 @contextlib.contextmanager
-def explaining(account: Account | None) -> Iterator[Account | None]:
-    """The account, such that whatever fails in the context after a charge carries a note that names the charge."""
+def explaining(account: Account | None) -> Iterator[Any]:
+    """The account, such that whatever fails in the context carries a note about every charge that it made or began."""
     if account is None:
         yield None
         return
@@ -76,8 +80,8 @@ def explaining(account: Account | None) -> Iterator[Account | None]:
     try:
         yield remembering
     except BaseException as error:
-        for method, cost in remembering.charged:
-            _explain(error, account, method, cost)
+        for begun in remembering.begun:
+            _explain(error, account, begun)
         raise
 
 
@@ -98,26 +102,50 @@ class Several:
             account.require(cost)
 
     def charge(self, method: str, cost: Any, key: Any) -> None:
-        """As of an account."""
-        for account in self.accounts:
-            account.charge(method, cost, key)
+        """As of an account. What interrupts it says which of the accounts were charged."""
+        with contextlib.ExitStack() as stack:
+            for account in self.accounts:
+                stack.enter_context(explaining(account)).charge(method, cost, key)
 
 
-class Claimed:
+class _Inner:
+    """An account in front of another, which knows what its owner is told where a charge fails."""
+
+    def __init__(self, account: Any):
+        self._account = account
+
+    @property
+    def after_failure(self) -> str:
+        """What follows a failure now: a search that keeps answers says so only once it has begun."""
+        return getattr(self._account, "after_failure", PAID_AGAIN)
+
+    @property
+    def statement(self) -> str:
+        """Where the owner reads what was charged."""
+        return _statement(self._account)
+
+    @property
+    def holds(self) -> Callable[[Any], bool] | None:
+        """As of an account; None where it has no such thing."""
+        return getattr(self._account, "holds", None)
+
+
+class Claimed(_Inner):
     """An account that is charged a claim, such as (epsilon, delta), in place of the rho-zCDP of a release."""
 
     def __init__(self, account: Account, claim: Any):
-        self._account, self._claim, self.after_failure = account, claim, _after_failure(account)
+        super().__init__(account)
+        self.claim = claim
 
     def require(self, cost: Any) -> None:
         """As of an account, for the claim."""
         del cost
-        self._account.require(self._claim)
+        self._account.require(self.claim)
 
     def charge(self, method: str, cost: Any, key: Any) -> None:
         """As of an account, for the claim."""
         del cost
-        self._account.charge(method, self._claim, key)
+        self._account.charge(method, self.claim, key)
 
 
 def claiming(account: Account | None, claim: Any) -> Account | None:
@@ -129,11 +157,11 @@ class Charged(Exception):
     """Raised by `UpToTheCharge` once the charge is on disk, so that nothing else happens to blank records."""
 
 
-class UpToTheCharge:
+class UpToTheCharge(_Inner):
     """An account that charges and then stops whoever asked."""
 
     def __init__(self, account: Account):
-        self._account, self.after_failure = account, _after_failure(account)
+        super().__init__(account)
         self.charged: tuple[str, Any, Any] = ("", None, None)
 
     def require(self, cost: Any) -> None:
@@ -147,12 +175,12 @@ class UpToTheCharge:
         raise Charged
 
 
-class Paid:
+class Paid(_Inner):
     """An account from which one charge was made: it lets that one pass and nothing else."""
 
     def __init__(self, charged: UpToTheCharge):
+        super().__init__(charged)
         self._method, self._cost, self._key = charged.charged
-        self.after_failure = charged.after_failure
 
     def require(self, cost: Any) -> None:
         """Errors: RuntimeError for another cost than the one that was charged."""
@@ -166,44 +194,80 @@ class Paid:
             raise RuntimeError("a release is not the one that was charged.")
 
 
-class _Remembering:
-    """An account that remembers what it was charged."""
+@dataclasses.dataclass
+class _Begun:
+    """A charge that was begun; written: the account returned from it. refused: it said that nothing was charged."""
+
+    method: str
+    cost: Any
+    key: Any
+    written: bool = False
+    refused: bool = False
+
+
+class _Remembering(_Inner):
+    """An account that remembers which charges were begun."""
 
     def __init__(self, account: Account):
-        self._account, self.after_failure = account, _after_failure(account)
-        self.charged: list[tuple[str, Any]] = []
+        super().__init__(account)
+        self.begun: list[_Begun] = []
 
     def require(self, cost: Any) -> None:
         self._account.require(cost)
 
     def charge(self, method: str, cost: Any, key: Any) -> Any:
-        self.charged.append((method, cost))
+        begun = _Begun(method, getattr(self._account, "claim", cost), key)
+        self.begun.append(begun)
         try:
-            return self._account.charge(method, cost, key)
+            found = self._account.charge(method, cost, key)
         except Charged:
+            begun.written = True
             raise
-        except BaseException:
-            self.charged.pop()
+        except Exception as error:
+            # a plain ValueError or TypeError is a mistake that was found before anything was written
+            begun.refused = self.holds is None or type(error) in (ValueError, TypeError) or TOLD in str(error)
             raise
+        begun.written = True
+        return found
 
 
 def describe(error: BaseException) -> str:
     """The notes about charges that an error carries, as sentences; "" where it carries none."""
-    return " ".join(note for note in getattr(error, "__notes__", ()) if STANDS in note)
+    marks = (STANDS, UNWRITTEN, UNKNOWN)
+    return " ".join(note for note in getattr(error, "__notes__", ()) if any(mark in note for mark in marks))
 
 
-def _explain(error: BaseException, account: Any, method: str, cost: Any) -> None:
-    """Adds the note once, however many contexts the error passes."""
-    note = (
-        f"{method} was charged ({cost}) before this happened. {STANDS}, because the records may have been read; "
-        f"{_after_failure(account)}."
-    )
-    if note not in getattr(error, "__notes__", ()):
+def _explain(error: BaseException, account: Any, begun: _Begun) -> None:
+    """Adds a note about a charge, once however many contexts the error passes."""
+    if begun.refused:
+        return
+    after, look = getattr(account, "after_failure", PAID_AGAIN), f"what was charged: {_statement(account)}"
+    states = {state: f"{begun.method} {state} ({begun.cost})" for state in (WRITTEN, UNWRITTEN, UNKNOWN)}
+    written = begun.written or _holds(account, begun.key)
+    if begun.written:
+        note = f"{states[WRITTEN]} before this happened. {STANDS}, because the records may have been read; {after}."
+    elif written:
+        note = f"{states[WRITTEN]}, and this happened before the records were read. {STANDS}; {after}; {look}."
+    elif written is None:
+        note = f"{states[UNKNOWN]}: this happened while the charge was made; {look}."
+    else:
+        note = f"{states[UNWRITTEN]}: this happened before the charge was made; {look}."
+    known = [states[WRITTEN]] if begun.written else list(states.values())
+    if not any(text in there for there in getattr(error, "__notes__", ()) for text in known):
         error.add_note(note)
 
 
-def _after_failure(account: Any) -> str:
-    return getattr(account, "after_failure", PAID_AGAIN)
+def _statement(account: Any) -> str:
+    return getattr(account, "statement", "ask the account that you gave")
+
+
+def _holds(account: Any, key: Any) -> bool | None:
+    """Whether the account holds a charge of this key; None where it cannot say, or is interrupted again."""
+    holds = getattr(account, "holds", None)
+    try:
+        return None if holds is None else holds(key)
+    except BaseException:  # what is explained is raised again
+        return None
 
 
 def _same(cost: Any, other: Any) -> bool:

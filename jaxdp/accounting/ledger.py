@@ -19,6 +19,7 @@ import math
 import os
 import re
 import secrets
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from fractions import Fraction
@@ -315,6 +316,17 @@ class Ledger(Uncopied):
                     )
             return ledger_file.kept_answers(connected, txid)
 
+    def holds(self, key: Any) -> bool:
+        """Whether a charge of this release key is on disk, for callers whose charge was interrupted."""
+        digest = _digest(key)
+        with self._connection() as connected:
+            return bool(connected.execute("SELECT 1 FROM charge WHERE digest = ?", (digest,)).fetchone())
+
+    @property
+    def statement(self) -> str:
+        """The command that shows every charge."""
+        return f"jaxdp ledger show {shlex.quote(str(self._path))}"
+
     def rows(self) -> list[Row]:
         """Every charge, oldest first."""
         with self._connection() as connected:
@@ -484,6 +496,15 @@ class AskedLedger(Uncopied):
     def charge(self, method: str, cost: Cost, key: Any, **details: Any) -> str:
         """As `Ledger.charge`, with the request."""
         return self.ledger.charge(method, cost, key, request=self.request, **details)
+
+    def holds(self, key: Any) -> bool:
+        """As `Ledger.holds`."""
+        return self.ledger.holds(key)
+
+    @property
+    def statement(self) -> str:
+        """As `Ledger.statement`."""
+        return self.ledger.statement
 
 
 def _noted(seal: str) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+import itertools
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, Unpack
 
 from jaxdp import charge
@@ -11,8 +15,10 @@ from jaxdp._base import amounts, check
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable
 from jaxdp._base.keywords import complete
 from jaxdp._base.printed import printed
+from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted
+from jaxdp.accounting.ledger_file import UNIT
 from jaxdp.accounting.shared import Uncopied
 from jaxdp.ask import coefficients, pairs
 from jaxdp.ask import describe as descriptions
@@ -93,7 +99,8 @@ class Session(Readable, Uncopied):
         self._table, self._key, self._ledger = table, key, ledger
         self._purse = None if epsilon is None else _Purse(budget(epsilon), own["delta"])
         self._reading = {name: value for name, value in how.items() if name in READING}
-        self._share = None if queries is None else _share(self._total_epsilon(), queries)
+        self._share = None if queries is None else _share(self._total_epsilon(), queries, in_units=ledger is not None)
+        self._lock, self._numbers = threading.Lock(), set[int]()  # of the simulated queries that have drawn
 
     @property
     def spent(self) -> Any:
@@ -109,7 +116,7 @@ class Session(Readable, Uncopied):
         self, x: str | Sequence[str], y: str | Sequence[str] = (), given: str | Sequence[str] = (), **how: Any
     ) -> Answer:
         """Is X independent of Y given Z? As `jaxdp.test`; epsilon= unless the session has `queries`."""
-        found = tests.test(self._table, x=x, y=y, given=given, **self._common(how))
+        found = self._ask(tests.test, how, x=x, y=y, given=given)
         asked = " ~ ".join(_joined(part) for part in (x, y) if part) + (f" | {_joined(given)}" if given else "")
         return self._note(found, asked, found.content["answer"])
 
@@ -117,24 +124,24 @@ class Session(Readable, Uncopied):
         self, columns: Sequence[str] | None = None, given: str | Sequence[str] = (), **how: Any
     ) -> PairAnswers:
         """Which pairs are dependent given Z? As `jaxdp.test_pairs`; epsilon= unless the session has `queries`."""
-        found = pairs.test_pairs(self._table, columns=columns, given=given, **self._common(how))
+        found = self._ask(pairs.test_pairs, how, columns=columns, given=given)
         asked = f"all pairs of {len(found.content['columns'])} columns" + (f" | {_joined(given)}" if given else "")
         return self._note(found, asked, found.content["answer"])
 
     def discover(self, columns: Sequence[str] | None = None, **how: Any) -> Graph:
         """The graph of the columns. As `jaxdp.discover`; epsilon= unless the session has `queries`."""
-        found = graphs.discover(self._table, columns=columns, **self._common(how))
+        found = self._ask(graphs.discover, how, columns=columns)
         edges = f"{len(found.directed) + len(found.undirected)} edges"
         return self._note(found, f"graph of {len(found.names)} columns", edges)
 
     def describe(self, columns: Sequence[str] | None = None, **how: Any) -> Description:
         """What the columns hold. As `jaxdp.describe`; epsilon= unless the session has `queries`."""
-        found = descriptions.describe(self._table, columns=columns, **self._common(how))
+        found = self._ask(descriptions.describe, how, columns=columns)
         return self._note(found, f"description of {len(found.columns)} columns", found.content["answer"])
 
     def mic(self, x: str | None = None, y: str | None = None, **how: Any) -> Coefficients:
         """How strongly are x and y related, or all pairs? As `jaxdp.mic`; epsilon= unless there are `queries`."""
-        found = coefficients.mic(self._table, x=x, y=y, **self._common(how))
+        found = self._ask(coefficients.mic, how, x=x, y=y)
         return self._note(found, f"MIC of {listed(found.names)}", found.content["answer"])
 
     def plan(self, x: str, y: str, given: str | Sequence[str] = (), **how: Any) -> Any:
@@ -143,21 +150,35 @@ class Session(Readable, Uncopied):
 
         return plan(schema=self.schema, x=x, y=y, given=given, **how)
 
-    def _common(self, how: dict[str, Any]) -> dict[str, Any]:
-        """What every query of this session is asked with."""
+    def _ask[T](self, call: Callable[..., T], how: dict[str, Any], **asked: Any) -> T:
+        """The answer of one call, with what every query of this session is asked with."""
         for name in SHARED:
             if name in how and name not in READING:
                 raise TypeError(f"{name} belongs to the session: give it to jaxdp.Session.")
         if how.get("epsilon") is None and self._share is None:
             raise ValueError("say what this query may cost, epsilon=..., or make the session with queries=3.")
-        key = None
-        if self._key is not None:
-            import jax
-
-            key = jax.random.fold_in(self._key, len(self.asked))
         account = self._purse or self._ledger
         share = {} if how.get("epsilon") is not None else {"epsilon": self._share}
-        return {**self._reading, **how, **share, "schema": self.schema, "ledger": account, "key": key}
+        with self._own_key() as key:
+            common = {**self._reading, **how, **share, "schema": self.schema, "ledger": account, "key": key}
+            return call(self._table, **asked, **common)
+
+    @contextlib.contextmanager
+    def _own_key(self) -> Iterator[Any]:
+        """A key for one query; of a simulation the first that no other has, in this thread or another."""
+        if self._key is None:
+            yield None
+            return
+        import jax
+
+        with self._lock:
+            number = next(number for number in itertools.count() if number not in self._numbers)
+            self._numbers.add(number)
+        try:
+            yield jax.random.fold_in(self._key, number)
+        except BaseException:
+            self._numbers.discard(number)  # the next query draws what this one would have
+            raise
 
     def _note[T: Charged](self, found: T, columns: str, answer: str) -> T:
         self.asked.append(Asked(columns, found.method, float(found.cost.epsilon), answer))
@@ -182,6 +203,8 @@ class Session(Readable, Uncopied):
 
 class _Purse:
     """A budget in memory as an account: releases and simulations are charged alike."""
+
+    statement = "session.spent"
 
     def __init__(self, epsilon: float, delta: float):
         self.total, self.delta = epsilon, delta
@@ -215,11 +238,13 @@ def _amounts(told: Callable[[Any], str], epsilon: Any, delta: Any) -> str:
     return f"epsilon={told(epsilon)}" + (f", delta={told(delta)}" if delta > 0 else "")
 
 
-def _share(total: float, queries: Any) -> float:
+def _share(total: float, queries: Any, in_units: bool) -> float:
+    """What each query may cost; in_units: of a ledger, which rounds every charge up to its units."""
     if isinstance(queries, bool) or not isinstance(queries, int):
         raise TypeError(f"queries must be a whole number >= 1, got {printed(queries)}.")
     check.at_least(1, queries=queries)
-    return total / queries * ROUNDING
+    share = math.floor(as_fraction(total) * UNIT / queries) / UNIT if in_units else total / queries
+    return share * ROUNDING
 
 
 def _joined(names: str | Sequence[str]) -> str:

@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import signal
+import sqlite3
 from pathlib import Path
 
 import jax
@@ -229,3 +231,127 @@ def test_a_search_that_fails_after_its_charge_goes_on_from_what_it_paid(tmp_path
     graph = discovery.table_pc(jaxdp.fresh_key(), records(), **asked)
     assert float(graph.cost.epsilon) == 1.0
     assert len(ledger.rows()) == 1
+
+
+class Interrupting(sqlite3.Connection):
+    """Ctrl-C as Python raises it: before, in or after COMMIT of the first charge."""
+
+    moment = ""
+
+    def execute(self, statement, *arguments):
+        moment = Interrupting.moment if statement == "COMMIT" else ""
+        if moment == "before":
+            Interrupting.moment = ""
+            raise KeyboardInterrupt
+        found = super().execute(statement, *arguments)
+        if moment == "in":  # the handler runs when COMMIT returns
+            Interrupting.moment = ""
+            signal.raise_signal(signal.SIGINT)
+        return found
+
+
+@pytest.fixture
+def interrupted_at(monkeypatch):
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *path, **how: connect(*path, factory=Interrupting, **how))
+    yield lambda moment: setattr(Interrupting, "moment", moment)
+    Interrupting.moment = ""
+
+
+def interrupted(ask):
+    with pytest.raises(KeyboardInterrupt) as found:
+        ask()
+    return charge.describe(found.value)
+
+
+def asked_of(ledger):
+    rng = np.random.default_rng(0)
+    table = {name: rng.integers(0, 2, 200).tolist() for name in "xy"}
+    return lambda **how: jaxdp.test(table, x="x", y="y", levels={name: [0, 1] for name in table}, ledger=ledger, **how)
+
+
+@pytest.mark.parametrize(("moment", "spent", "says"), [("before", 0.0, "was not charged"), ("in", 0.5, "was charged")])
+def test_an_interrupted_charge_says_whether_it_was_made_and_where_to_look(
+    moment, spent, says, tmp_path, interrupted_at
+):
+    """It was a bare KeyboardInterrupt, whether or not the charge was on disk."""
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    interrupted_at(moment)
+    told = interrupted(lambda: asked_of(ledger)(epsilon=0.5))
+    assert ledger.spent.epsilon == spent
+    assert told.startswith(f"quantile-table {says} (epsilon=0.5")
+    assert f"jaxdp ledger show {ledger.path}" in told
+    assert (charge.STANDS in told) == (spent > 0)
+    assert told.count("charged (epsilon") == 1
+
+
+def test_an_interrupt_once_the_charge_has_returned(pair, monkeypatch, tmp_path):
+    ledger, reserve = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0), jaxdp.Ledger.reserve
+
+    def interrupting(*arguments, **options):
+        reserve(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jaxdp.Ledger, "reserve", interrupting)
+    test = jaxdp.PartitionGCM(epsilon=0.5)
+    told = interrupted(lambda: jaxdp.run(test, jaxdp.fresh_key(), pair, ledger=ledger))
+    assert ledger.spent.epsilon == 0.5
+    assert told.startswith("partition-gcm was charged (epsilon=0.5")
+
+
+def test_a_charge_that_nobody_can_look_up_may_have_been_made(pair, monkeypatch, tmp_path, interrupted_at):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    monkeypatch.setattr(jaxdp.Ledger, "holds", failing)  # the lookup is interrupted too, or the disk is gone
+    interrupted_at("in")
+    told = interrupted(lambda: asked_of(ledger)(epsilon=0.5))
+    assert told.startswith("quantile-table may have been charged (epsilon=0.5")
+    assert f"jaxdp ledger show {ledger.path}" in told
+    account = Account()
+    account.charge = lambda *charged: (_ for _ in ()).throw(KeyboardInterrupt)
+    told = interrupted(lambda: jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), jaxdp.fresh_key(), pair, ledger=account))
+    assert "may have been charged (epsilon=1" in told
+    assert "ask the account that you gave" in told
+
+
+def test_a_refusal_says_no_more_than_it_did(pair, tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    key = jaxdp.fresh_key()
+    ledger.charge("another", jaxdp.core.Cost(epsilon=0.1), key)
+    with (
+        pytest.raises(ValueError, match="charged before") as found,
+        charge.paid(ledger, "m", jaxdp.core.Cost(epsilon=0.1), key, mode="release", rehearse=None),
+    ):
+        pass
+    assert charge.describe(found.value) == ""
+    with pytest.raises(jaxdp.accounting.BudgetExhausted) as exhausted, charge.explaining(ledger) as account:
+        account.charge("m", jaxdp.core.Cost(epsilon=2.0), jaxdp.fresh_key())
+    assert charge.STANDS not in charge.describe(exhausted.value)
+
+
+def test_accounts_that_are_charged_together_say_which_were(pair, tmp_path, interrupted_at):
+    ledger, budget = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0), PureFilter(epsilon=2.0)
+    interrupted_at("before")
+    test, both = jaxdp.PartitionGCM(epsilon=0.5), charge.Several(budget, ledger)
+    told = interrupted(lambda: jaxdp.run(test, jaxdp.fresh_key(), pair, ledger=both))
+    assert (float(budget.spent.epsilon), ledger.spent.epsilon) == (0.5, 0.0)
+    assert "partition-gcm was not charged (epsilon=0.5" in told
+    assert "partition-gcm was charged (epsilon=0.5" in told
+    assert "may have been charged" not in told
+
+
+def test_an_interrupted_search_that_keeps_its_answers_says_one_thing(tmp_path, monkeypatch):
+    """It said that asking again is charged again, and that it is not."""
+    ledger, keep = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0), jaxdp.Ledger.keep
+
+    def interrupting(*arguments):
+        keep(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jaxdp.Ledger, "keep", interrupting)
+    rng = np.random.default_rng(0)
+    table = {name: rng.integers(0, 2, 200).tolist() for name in "xyz"}
+    levels, how = {name: [0, 1] for name in table}, {"ledger": ledger, "keep": tmp_path / "answers.jsonl"}
+    told = interrupted(lambda: jaxdp.discover(table, levels=levels, epsilon=1.0, method="table_pc", **how))
+    assert "is used, not paid again" in told
+    assert charge.PAID_AGAIN not in told
+    assert told.count("table_pc was charged") == 1

@@ -93,6 +93,15 @@ class Checkpoint(Tape):
             charge.once(self.ledger, method, cost, key, self.header["txid"])
         self.answers = _book(self.ledger).checkpoint(self.header["txid"], cost)
 
+    def holds(self, key) -> bool:
+        """Whether the ledger holds a charge of this search, or of this key."""
+        return self.paid() or _book(self.ledger).holds(key)
+
+    @property
+    def statement(self) -> str:
+        """Where the charges are shown."""
+        return _book(self.ledger).statement
+
     def paid(self, cost=None) -> bool:
         """Whether the ledger holds the charge of this search. Errors: `LedgerError` if it is not of this cost."""
         if self.ledger is None or not self.header:

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 
 import jax
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import jaxdp
 from jaxdp import discovery
+from jaxdp._base.owner import OwnerWarning
 from jaxdp.accounting.ledger import LedgerError
 from jaxdp.data.dataset import CONTINUOUS, Column
 from jaxdp.data.records import Records, as_records
@@ -81,6 +83,17 @@ def test_a_search_that_was_stopped_goes_on_with_the_numbers_it_released_and_pays
     again = search(jaxdp.fresh_key(), path, ledger=ledger)
     assert [decision.value for decision in again.decisions] == [decision.value for decision in graph.decisions]
     assert answers(ledger, path) == after
+
+
+@pytest.mark.parametrize("with_ledger", [True, False])
+def test_a_search_that_goes_on_warns_that_its_table_is_not_checked(monkeypatch, tmp_path, with_ledger):
+    """Answers of one table were used with another of the same shape, without a word."""
+    how = {"ledger": jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)} if with_ledger else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        interrupted(monkeypatch, tmp_path / PLACE, 3, **how)
+    with pytest.warns(OwnerWarning, match="cannot check that the table is the one that was read then"):
+        search(jaxdp.fresh_key(), tmp_path / PLACE, **how)
 
 
 def test_a_graph_that_went_on_is_the_one_that_was_not_stopped(monkeypatch, tmp_path):

@@ -22,6 +22,7 @@ import numpy as np
 
 from jaxdp import charge
 from jaxdp._base import file_lock
+from jaxdp._base.owner import warn_owner
 from jaxdp._base.printed import path_of
 from jaxdp._base.rounding import as_fraction
 from jaxdp.core import Relation
@@ -75,6 +76,14 @@ class Checkpoint(Tape):
                     f"{self.path} holds the answers of another search: its {name} is {other.get(name)}, not "
                     f"{search.get(name)}. Ask the same again to go on, or give another place for a new search."
                 )
+
+    def warn_of_other_data(self) -> None:
+        """Warns a search that goes on: a hash of its table would be an answer without noise, and none is kept."""
+        if self.answers or self.paid():
+            warn_owner(
+                f"the search goes on with what is kept for {self.path}. jaxdp cannot check that the table is the one "
+                "that was read then; of another one the graph would be a mixture of both."
+            )
 
     def require(self, cost) -> None:
         """As the ledger's, for what is not paid yet."""

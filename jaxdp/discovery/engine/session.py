@@ -83,6 +83,7 @@ def searched(
         if keep is not None:
             amounts = {name: float(getattr(cost, name)) for name in ("epsilon", "delta", "rho")}
             keep.begin({"method": method, "mode": mode, **amounts, **asked})
+            keep.warn_of_other_data()
 
         def rehearsal():
             (rehearse or search)(Session(source.source_from_key(keys.fresh_key()), cost, method), records.blank())

@@ -22,7 +22,8 @@ class MICeLaplace(MICTest):
     (B/2 + 1)(log2(2n/B) + 1.5)/n; tight to a few per cent (neighbouring data sets reach 0.96 of it).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho).
     Accuracy: the noise is 10 times that of MICrLaplace; prefer that one wherever public ranges exist.
-    P-value: exact for every pair of margins, since the ranks of independent columns are uniform.
+    P-value: exact for every pair of margins on average over null tables, since the ranks of independent columns are
+    uniform; the table of `num_null` draws that all answers of this n share deviates (docs/theory/mic.md#null-tables).
 
     max_cells: B, default n**0.6; c: default 15 (the published settings).
     With the published constant: `jaxdp.published.PaperMICeLaplace`.

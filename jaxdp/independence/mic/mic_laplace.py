@@ -39,9 +39,10 @@ class MICrLaplace(MICTest):
     Result.statistic: the released MICr v, corrected for chance as (v - m)/(1 - m) and clipped to [0, 1], where m is
     the public mean of MICr for independent uniform columns of this n, B and c. This removes most of the bias
     of small dependence and allows a larger B. correct_bias=False leaves v; release.value is always v.
-    P-value: the null is simulated for x and y uniform on their range, with the same noise: exact there. Other
-    margins made it conservative in all 8 cases tried (docs/mic.md), which is no proof; for a level that holds
-    for every pair of margins use MICeLaplace.
+    P-value: the null is simulated for x and y uniform on their range, with the same noise: exact there on average over
+    null tables, of which all answers of this n share one (docs/theory/mic.md#null-tables). Other margins made
+    it conservative in all 8 cases tried (docs/mic.md), which is no proof; for a level that holds for every pair of
+    margins use MICeLaplace.
 
     bounds: public ((x0, x1), (y0, y1)); default from the schema's domain, else [-1, 1]. Values outside are
         clipped to the boundary, NaN counts as the lower end.

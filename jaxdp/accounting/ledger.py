@@ -44,7 +44,7 @@ _UNITS = {"epsilon": UNIT, "delta": DELTA_UNIT, "rho": UNIT}
 
 
 class BudgetExhausted(RuntimeError):
-    """A charge exceeds the remaining budget. Nothing was charged and no data were read."""
+    """A charge exceeds the remaining budget. Nothing was charged, and nothing about the records was released."""
 
 
 class LedgerError(ValueError):
@@ -479,7 +479,7 @@ class Ledger(Uncopied):
                 raise BudgetExhausted(
                     f"budget exhausted: {name} {_amount(amounts[name], unit):.15g} is asked and "
                     f"{_amount(available, unit):.15g} is left in ledger {self._path.name}; "
-                    "nothing was charged and no data were read."
+                    "nothing was charged, and nothing about the records was released."
                 )
 
 

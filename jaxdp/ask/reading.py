@@ -249,7 +249,7 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
             else 'leave such records out with --missing drop (in Python missing="drop"), which makes the number of '
             "complete records public, or write in the schema what such a cell means (missing = ..., other = ...)"
         )
-        of_rows = f" (cells are those of rows, of which one {schema.unit} may have many)" if schema.unit else ""
+        of_rows = f" (cells are those of one row for each {schema.unit})" if schema.unit else ""
         raise ValueError(
             f"{harm}{of_rows}; nothing was charged: {ways}, or go on with --force (in Python: force=True) ({OWNER})."
         )
@@ -259,6 +259,12 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
     if report.dropped:
         counted = "rows" if schema.unit else "records"  # a person whose other rows have values stays
         print(f"jaxdp: {report.dropped} {counted} lack a value and were left out ({OWNER}).", file=sys.stderr)
+    if report.without_id > 1:
+        print(
+            f"jaxdp: {report.without_id} rows have no {schema.unit}, and count together as one record; a person who "
+            f"has other rows as well counts twice ({OWNER}).",
+            file=sys.stderr,
+        )
     passed_over = report.faults[lines.EMPTY]
     if passed_over:
         print(f"jaxdp: {passed_over} empty lines were passed over ({OWNER}).", file=sys.stderr)

@@ -43,14 +43,16 @@ def run(args: argparse.Namespace) -> int:
     by_line = report if batches.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, True)[1]
     shown = by_line if form else report
     columns = shown.columns.values()
+    records = shown if form or not schema.unit else _of_records(args.data, schema, names)
+    asked = records.columns.values()
     of_times = {time for time, _ in schema.outcomes.values()}
-    times = [column.unstepped for column in columns if column.rule.name in of_times]
-    ties = [f"  {told}" for told in (*describe_ties(columns), *_as_z(columns))]
+    times = [column.unstepped for column in asked if column.rule.name in of_times]
+    ties = [f"  {told}" for told in (*describe_ties(asked), *_as_z(asked))]
     ties += [f"  warning: {told}" for told in times if told]
     persons = "" if form else watch.describe()
     replaced = [f"  note: {told}" for column in columns if column.parses for told in column.replaced]
-    problems = [form.removesuffix("."), *(column.sentence for column in shown.failing())]
-    if not any(problems) and schema.missing != DROP and (harm := shown.harm(())):
+    problems = [form.removesuffix("."), *(column.sentence for column in records.failing())]
+    if not any(problems) and schema.missing != DROP and (harm := records.harm(())):
         ways = 'leave such records out (missing = "drop" at the top of the schema, or jaxdp test --missing drop)'
         problems = [f"{harm}: {ways}, or write in the schema what such a cell means"]
     problems = [problem for problem in problems if problem]
@@ -59,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     screen = [
         title,
         *_lines(by_line.faults, not batches.is_typed(args.data)),
-        *_units(schema.unit, len(units)),
+        *_units(schema.unit, len(units), records.without_id),
         *_table(columns),
         *_shapes(columns),
         *replaced,
@@ -67,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         *([f"  {persons}"] if persons else []),
         *errors,
     ]
-    options.tell(args, _content(title, form, by_line.faults, columns, persons), "\n".join(screen))
+    options.tell(args, _content(title, form, by_line.faults, shown, records, persons), "\n".join(screen))
     if problems:
         more = f" (and {len(problems) - 1} more, listed above)" if len(problems) > 1 else ""
         owner = "" if OWNER in problems[0] else f" ({OWNER})"
@@ -75,16 +77,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _content(title: str, form: str, faults, columns, persons: str) -> dict[str, Any]:
+def _content(title: str, form: str, faults, shown, records, persons: str) -> dict[str, Any]:
     """The same as the screen, for programs of the owner."""
     told = {
-        column.rule.name: {
+        name: {
             "kind": column.rule.kind,
-            **{name: getattr(column, name) for name in COUNTS},
+            **{count: getattr(column, count) for count in COUNTS},
             "parses": column.parses,
-            "notes": [text for text in (*_notes(column), *column.replaced) if text],
+            "notes": [text for text in (*_notes(records.columns[name]), *column.replaced) if text],
         }
-        for column in columns
+        for name, column in shown.columns.items()
     }
     malformed = {kind: count for kind, count in faults.items() if count}
     notes = [persons] if persons else []
@@ -131,6 +133,21 @@ def _counted(path: str, rules, delimiter: str, strict: bool, unit: str = "", uni
     return "", report
 
 
+def _of_records(path: str, schema, names):
+    """The counts of the rows that a query reads, one for each unit."""
+    from jaxdp.data import readers
+    from jaxdp.data.chosen_rows import ChosenRows
+    from jaxdp.data.parse_report import ParseReport
+
+    report, chosen = ParseReport(), ChosenRows(schema, names)
+
+    def pieces():
+        return readers.pieces(path, chosen.read_with(names), schema.delimiter)
+
+    chosen.find(pieces(), report).count(pieces(), report)
+    return report
+
+
 def _lines(faults, of_text: bool) -> list[str]:
     counts = {kind: count for kind, count in faults.items() if count}
     if not counts and not of_text:
@@ -141,11 +158,14 @@ def _lines(faults, of_text: bool) -> list[str]:
     return [f"  malformed lines: {listed}; --strict counts them as missing records"]
 
 
-def _units(unit: str, count: int) -> list[str]:
+def _units(unit: str, count: int, without_id: int) -> list[str]:
     """How many records a query reads where several rows are one record."""
     if not unit:
         return []
-    return [f"  unit = {unit}: a query reads {count} records, one for each {unit}; below are cells of all rows"]
+    told = [f"  unit = {unit}: a query reads {count} records, one for each {unit}; below are cells of all rows"]
+    if without_id > 1:
+        told.append(f"  warning: {without_id} rows have no {unit}, and count together as one record")
+    return told
 
 
 def _table(columns) -> list[str]:

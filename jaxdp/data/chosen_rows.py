@@ -39,11 +39,19 @@ class ChosenRows:
         return list(dict.fromkeys((*names, *needed)))
 
     def find(self, pieces: Iterator[Mapping[str, Any]], report: ParseReport | None) -> ChosenRows:
-        """By one pass, which the report counts."""
+        """By one pass. report: of rows that are left out, or have no id."""
         for piece in pieces:
             kept = self._schema.kept(piece, self._rules, self._units, report)
             self._complete += len(np.arange(len(next(iter(piece.values()))))[kept])
+        if report is not None:
+            report.without_id = self._units.without_id
         return self
+
+    def count(self, pieces: Iterator[Mapping[str, Any]], report: ParseReport) -> None:
+        """The cells of the records alone, by one further pass."""
+        records = self.one_pass()
+        for piece in pieces:
+            report.add_piece(self._rules, piece, np.flatnonzero(records(piece)))
 
     def one_pass(self) -> Callable[[Mapping[str, Any]], np.ndarray]:
         """A function of consecutive pieces, for one further pass: which of the rows are records, bool (n,)."""

@@ -27,7 +27,7 @@ from jaxdp.data.coding import (
     to_text,
 )
 from jaxdp.data.notation import ISO, to_numbers
-from jaxdp.data.texts import TextColumn
+from jaxdp.data.texts import TextColumn, taken
 
 MAX_FILLED = 0.25  # times the root of n: so many filled cells move a statistic by a quarter of its spread at most
 MAX_CLIPPED = 1.0  # the same of cells of Z beyond the bounds, which still say on which side they are
@@ -517,6 +517,7 @@ class ParseReport:
         self.faults: Counter[str] = Counter()
         self.drops = False  # whether incomplete records are left out
         self.dropped = 0
+        self.without_id = 0  # rows of one record that nobody asked for
 
     def add(self, rule: ColumnRule, values: Any) -> None:
         """Counts some cells of a column."""
@@ -570,9 +571,29 @@ class ParseReport:
         found = [self.columns[name] for name in names if name in self.columns]
         return [column for column in found if column.tied or column.counts_on]
 
-    def add_piece(self, rules: Mapping[str, ColumnRule], piece: Mapping[str, Any]) -> None:
-        """Counts a piece of the table, as `readers.pieces` yields it."""
+    def add_piece(
+        self, rules: Mapping[str, ColumnRule], piece: Mapping[str, Any], places: np.ndarray | None = None
+    ) -> None:
+        """Counts a piece of the table, as `readers.pieces` yields it. places: int (k,), of its rows that count."""
         for name, rule in rules.items():
-            self.add(rule, piece[name])
+            self.add(rule, piece[name] if places is None else taken(piece[name], places))
         if self.watch is not None:
             self.watch.add(piece)
+
+    def add_records(
+        self,
+        rules: Mapping[str, ColumnRule],
+        held: Iterable[tuple[Mapping[str, Any], slice | np.ndarray]],
+        chosen: np.ndarray,
+    ) -> None:
+        """Counts the rows that stand for persons. Other rows of theirs say nothing of the records, nor does how many
+        there are.
+
+        held: pieces, and which of their rows are complete. chosen: int (m,), places among these rows of all pieces.
+        """
+        chosen, before = np.sort(chosen), 0
+        for piece, kept in held:
+            rows = np.arange(len(next(iter(piece.values()))))[kept]
+            first, last = np.searchsorted(chosen, [before, before + len(rows)])
+            self.add_piece(rules, piece, rows[chosen[first:last] - before])
+            before += len(rows)

@@ -47,7 +47,9 @@ SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit", "rows", "
 REFUSE, DROP = "refuse", "drop"  # what becomes of records with cells that nobody said the meaning of
 LEFT_OUT = (
     "Records without a value in one of these columns were left out: n counts the complete ones, whose values are "
-    "protected. The number of complete records is public and not protected."
+    "protected. The number of complete records is public and not protected. The answer is about complete records, and "
+    "holds for all of them only if completeness does not depend on what is asked about: where that is independence, "
+    "not on both X and Y."
 )
 CODES, SCALED, GIVEN = "codes", "scaled", "given"  # the forms in which a column becomes numbers
 
@@ -155,7 +157,8 @@ class Schema:
             told = f"One record per {self.unit}, which counts once with all of its rows, whatever their number"
             return f"{told}: {protected} The answer is about one row of each {self.unit}, drawn at random."
         if self.rows == FIRST:
-            return f"One record per {self.unit}, the first of its rows: {protected}"
+            rows = "complete rows" if self.missing == DROP else "rows"
+            return f"One record per {self.unit}, the first of its {rows}: {protected}"
         return f"One record per {self.unit}, one of its rows, drawn at random: {protected}"
 
     def averages(self, able: bool) -> bool:
@@ -375,14 +378,20 @@ class Schema:
         columns = {name: len(self._columns(name, forms[name])) for name in names}
         pieces: dict[str, list[np.ndarray]] = {name: [np.zeros((0, columns[name]))] for name in names}
         how: dict[str, Any] = {"strict": strict, "records": records}
-        for piece in readers.counted(source, asked, self.delimiter, rules, report, **how):
+        held: list[tuple[Mapping[str, Any], slice | np.ndarray]] = []  # until it is known which rows are records
+        for piece in readers.counted(source, asked, self.delimiter, {} if self.unit else rules, report, **how):
             kept = self.kept(piece, rules, units, report)
             for name in names:
                 pieces[name].append(self._coded(piece, name, forms[name])[kept])
+            if self.unit and report is not None:
+                held.append(({name: piece[name] for name in names}, kept))
         table = {name: np.concatenate(parts) for name, parts in pieces.items()}
         if not self.unit:
             return table
         chosen = units.chosen(self.rows, draws)
+        if report is not None:
+            report.add_records(rules, held, chosen[:, 0])
+            report.without_id = units.without_id
         return {name: values[chosen if draws > 1 else chosen[:, 0]] for name, values in table.items()}
 
     @property

@@ -165,6 +165,8 @@ def choose(
 ) -> ChosenRows | None:
     """The rows of a table that are records, by one pass over these columns; None where every row is one.
 
+    report: of the rows of a table without a unit; with one, of the rows that were chosen, by a second pass.
+
     hidden: the rows of a unit are drawn by a secret, for a release.
     Errors: ValueError for strict or a number of records where not every row is one; as `readers.pieces`.
     """
@@ -173,8 +175,14 @@ def choose(
     if chosen is None:
         return None
     rules = {name: schema.rule(name) for name in names}
-    pieces = readers.counted(source, chosen.read_with(names), schema.delimiter, rules, report, in_batches=True)
-    return chosen.find(_with_progress(pieces, "checking"), report)
+    asked = chosen.read_with(names)
+    of_rows = {} if schema.unit else rules  # of persons it matters what the rows hold that stand for them
+    pieces = readers.counted(source, asked, schema.delimiter, of_rows, report, in_batches=True)
+    chosen.find(_with_progress(pieces, "checking"), report)
+    if schema.unit and report is not None:
+        pieces = readers.pieces(source, asked, schema.delimiter, in_batches=True)
+        chosen.count(_with_progress(pieces, "checking"), report)
+    return chosen
 
 
 @dataclasses.dataclass(frozen=True)

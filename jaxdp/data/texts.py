@@ -75,6 +75,15 @@ class WholeColumn(_Cells):
         return _floats(pc.cast(cells, pa.float64(), safe=False))
 
 
+def taken(values: Any, places: np.ndarray) -> Any:
+    """Some cells of a column, in the form that it has. places: int (k,)."""
+    if isinstance(values, _Cells):
+        import pyarrow as pa
+
+        return type(values)(values._cells.take(pa.array(places)))
+    return values[places] if isinstance(values, np.ndarray) else [values[place] for place in places.tolist()]
+
+
 def _floats(cells: Any) -> np.ndarray:
     """float64 of an Arrow array, NaN for nulls; writable."""
     return np.array(cells.to_numpy(zero_copy_only=False), float)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.data.coding import EXACT, to_text
+from jaxdp.data.coding import EXACT, MISSING_MARKS, to_text
 
 FIRST, RANDOM, ALL = ROWS = ("first", "random", "all")  # which of a unit's rows count
 
@@ -31,6 +31,11 @@ class _Counted:
         number = self._rows[place]
         self._rows[place] += 1
         return place, number, text
+
+    @property
+    def without_id(self) -> int:
+        """How many rows have an empty or missing id."""
+        return sum(self._rows[place] for text, place in self._places.items() if text.lower() in MISSING_MARKS)
 
 
 class Units(_Counted):

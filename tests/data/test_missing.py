@@ -1,5 +1,7 @@
 """Cells that say no value are not taken for dependence: the owner is refused before a charge, or drops the records."""
 
+import functools
+
 import jax
 import numpy as np
 import pandas as pd
@@ -212,11 +214,81 @@ def test_bounds_as_wide_as_floats_allow_are_looked_through():
     assert not report.tied(["z"])
 
 
-def test_cells_of_a_table_of_persons_are_said_to_be_of_rows():
-    person = np.r_[np.arange(600), np.zeros(200)]
-    frame = pd.DataFrame({"id": person, "x": np.arange(800.0) % 5, "y": np.arange(800.0) % 3})
-    frame.loc[600:, "x"] = np.nan
-    schema = {"unit": "id", "columns": {name: {"kind": "continuous", "bounds": [0, 5]} for name in ("x", "y")}}
-    told = r"200 of 800 cells .* \(cells are those of rows, of which one id may have many\)"
-    with pytest.raises(ValueError, match=told):
-        jaxdp.test(frame, schema=schema, x="x", y="y", epsilon=1.0, key=jax.random.key(0))
+PERSONS = {"unit": "id", "columns": {name: {"kind": "continuous", "bounds": [0, 5]} for name in ("x", "y", "z")}}
+
+
+def persons(rows_of_others, seed=0):
+    """600 persons with a first row each, and further rows, none of them empty."""
+    generator = np.random.default_rng(seed)
+    ids = np.r_[np.arange(600), np.repeat(np.arange(600 - len(rows_of_others), 600), rows_of_others)]
+    return pd.DataFrame({"id": ids, **{name: generator.uniform(0.0, 5.0, len(ids)) for name in ("x", "y", "z")}})
+
+
+def in_memory(frame, schema, folder, monkeypatch):
+    return frame
+
+
+def in_chunks(frame, schema, folder, monkeypatch):
+    """The same table on a disk, of which no person fits into memory."""
+    frame.to_parquet(folder / "t.parquet")
+    monkeypatch.setattr("jaxdp.ask.reading.Reading.limit", 1000)
+    return folder / "t.parquet"
+
+
+@pytest.mark.parametrize("table", [in_memory, in_chunks])
+@pytest.mark.parametrize("rows", ["first", "random"])
+def test_cells_are_counted_in_the_rows_that_stand_for_persons(rows, table, tmp_path, monkeypatch):
+    """Rows of some persons once hid that others have no value, and empty rows of one person were taken for many."""
+    schema = PERSONS | {"rows": rows}
+    many = persons([60] * 200)
+    assert len(many) == 12_600
+    many.loc[:29, ["x", "y"]] = np.nan
+    ask = functools.partial(jaxdp.test, schema=schema, x="x", y="y", epsilon=1.0, key=jax.random.key(0))
+    source = table(many, schema, tmp_path, monkeypatch)
+    with pytest.raises(ValueError, match=r"30 of 600 cells of column 'x' .*\(cells are those of one row for each id\)"):
+        ask(source)
+    graph = {"schema": schema, "columns": ["x", "y", "z"], "epsilon": 1.0, "key": jax.random.key(0)}
+    if table is in_memory:
+        with pytest.raises(ValueError, match="30 of 600 cells of column 'x'"):
+            jaxdp.discover(source, **graph)
+    one = persons([100])
+    one.loc[600:, "x"] = np.nan
+    assert size(ask(table(one, schema, tmp_path, monkeypatch))) == 600
+
+
+@pytest.mark.parametrize("rows", ["all", "first", "random"])
+def test_values_that_persons_repeat_are_no_piles(rows):
+    frame = persons([5, 10, 20, 40] * 50)
+    frame["z"] = np.random.default_rng(1).uniform(0.0, 5.0, 600).round(3)[frame["id"]]
+    answer = jaxdp.test(
+        frame, schema=PERSONS | {"rows": rows}, x="x", y="y", given="z", epsilon=1.0, key=jax.random.key(0)
+    )
+    assert size(answer) == 600
+
+
+def test_check_counts_the_rows_that_a_test_reads(tmp_path, capsys):
+    from jaxdp.cli.main import main
+
+    table = persons([60] * 200)
+    table.loc[:29, "x"] = np.nan
+    table["id"] = table["id"].astype("Int64")
+    table.loc[[100, 101, 102], "id"] = pd.NA
+    table.to_csv(tmp_path / "p.csv", index=False)
+    columns = "".join(f'[columns.{name}]\nkind = "continuous"\nbounds = [0, 5]\n' for name in ("x", "y"))
+    (tmp_path / "p.toml").write_text(f'unit = "id"\nrows = "first"\n{columns}')
+    assert main(["check", str(tmp_path / "p.csv"), "--schema", str(tmp_path / "p.toml")]) == 2
+    told = capsys.readouterr()
+    assert "30 of 598 cells of column 'x'" in told.err
+    assert "3 rows have no id, and count together as one record" in told.out
+
+
+def test_rows_without_an_id_are_told_to_the_owner(capsys, tmp_path):
+    frame = persons([3] * 10)
+    frame["id"] = [f"p{one}" for one in frame["id"]]
+    how = {"schema": PERSONS, "x": "x", "y": "y", "epsilon": 1.0}
+    for gone, told in ((1, False), (40, True)):
+        frame.loc[: gone - 1, "id"] = ""
+        frame.to_csv(tmp_path / "p.csv", index=False)
+        for source in (frame, tmp_path / "p.csv"):
+            jaxdp.test(source, key=jax.random.key(0), **how)
+            assert (f"{gone} rows have no id, and count together as one record" in capsys.readouterr().err) is told

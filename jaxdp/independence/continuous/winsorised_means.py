@@ -22,8 +22,8 @@ from jaxdp.statistics import partial_correlations, two_groups
 TWO_GROUPS = (
     "The response is nearly normal about the mean of its group, with one sd in both groups; the t-test's assumption. "
     "Where the means are equal but spreads differ, p-values below 0.05, and intervals that leave out 0, come more "
-    "often than one time in twenty (9.5 % of data sets where a tenth of the records has three times the sd of the others). "
-    "mean-difference compares the means of two groups without assuming equal spreads."
+    "often than one time in twenty (9.5 % of data sets where a tenth of the records has three times the sd of the "
+    "others). mean-difference compares the means of two groups without assuming equal spreads."
 )
 
 

@@ -80,7 +80,7 @@ def _variance(totals, rows, columns, v):
     lean_q = jnp.maximum(1 - 2 * q + c * q**2 - c * own_q, 1 - 1 / c)
     added = _outer((1 - r * p) ** 2, (1 - c * q) ** 2) / (r * c)
     n = jnp.maximum(totals, 0.0)[..., None, None]
-    records = n**3 * _outer(spread_p, spread_q)
+    records = n**3 * _outer(spread_p, spread_q) * n / jnp.maximum(n - 1.0, 0.5)  # given the margins
     return records + n**2 * v * (_outer(lean_p, lean_q) + added) + 2 * (r - 1) * (c - 1) * v**2
 
 

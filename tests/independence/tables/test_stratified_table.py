@@ -1,6 +1,7 @@
 """StratifiedTable: its counts and bound, its statistics, its level and its power given columns of levels."""
 
 import itertools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -53,9 +54,21 @@ def test_without_noise_and_in_one_stratum_the_statistic_is_the_sum_of_adjusted_r
     table = np.array([[300.0, 120.0, 90.0], [180.0, 400.0, 95.0]])
     total, rows, columns = table.sum(), table.sum(1)[:, None], table.sum(0)[None, :]
     expected = rows * columns / total
-    adjusted = (table - expected) ** 2 / (expected * (1 - rows / total) * (1 - columns / total))
+    given_margins = expected * (1 - rows / total) * (1 - columns / total) * total / (total - 1)
+    adjusted = (table - expected) ** 2 / given_margins
     found = association(jax.random.key(0), jnp.asarray(table)[None, None], 0.0)
-    np.testing.assert_allclose(found, np.sum(adjusted), rtol=1e-4)
+    np.testing.assert_allclose(found, np.sum(adjusted), rtol=1e-5)
+
+
+def test_without_noise_the_variance_is_that_of_tables_of_these_margins_however_few_their_records():
+    """Shares of two records spread half as much as the law they come from: without n/(n - 1) .085 of nulls for .05."""
+    margins = [((1, 1), (1, 1)), ((2, 1), (1, 2)), ((3, 2), (4, 1))]
+    tables = np.array([[[1, 0], [0, 1]], [[1, 1], [0, 1]], [[3, 0], [1, 1]]], float)
+    size = tables.sum(axis=(1, 2))
+    of_one = np.array([math.prod((*r, *c)) / (sum(r) ** 2 * (sum(r) - 1)) for r, c in margins])  # hypergeometric
+    weights = 1.0 / (size / 4.0 + 1.0)
+    _, variance = differences_in_strata(jnp.zeros((1, 3)), jnp.asarray(tables)[None], 0.0)
+    np.testing.assert_allclose(variance[0], np.full((2, 2), np.sum((weights * size) ** 2 * of_one)), rtol=1e-5)
 
 
 RARE = np.outer([0.98, 0.01, 0.01], [0.97, 0.01, 0.01, 0.01])

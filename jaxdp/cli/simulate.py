@@ -197,6 +197,8 @@ def run(args: argparse.Namespace) -> int:
         if drawn:
             pages.write_pages(folder)
         print(summary(rows, folder, time.monotonic() - started, drawn))
+        if args.keep_p_values and (told := _without_p_values(rows)):
+            print(f"jaxdp: {told}", file=sys.stderr)
     return 0
 
 
@@ -347,6 +349,17 @@ def summary(rows, folder: Path, seconds: float, drawn: bool = True) -> str:
     page = folder / "report.html" if drawn else f"and when all tasks have ended: jaxdp report {folder}"
     lines.append(f"files: {folder / 'results.csv'}, {page}")
     return "\n".join([*lines, "NOT PRIVATE: everything here is simulated."])
+
+
+def _without_p_values(rows) -> str:
+    """Which settings have no p-values although they are asked for; "" where all have."""
+    lacking = [row for row in rows if row.replicates and not row.p_values.size]
+    if not lacking:
+        return ""
+    return (
+        f"--keep-p-values: {len(lacking)} of {len(rows)} settings have replicates that were counted without it and are "
+        "not computed again; no p-values are shown of these settings. Name another folder to keep them all."
+    )
 
 
 def listing() -> str:

@@ -23,9 +23,9 @@ from jaxdp.simulate.designs.shaped import from_schema
 from jaxdp.simulate.engine import grid as engine
 from jaxdp.simulate.engine import results
 from jaxdp.simulate.engine.estimate import Estimate, estimated
+from jaxdp.simulate.engine.fingerprints import fingerprint, program
 from jaxdp.simulate.engine.replicates import Design
 from jaxdp.simulate.engine.settings import Setting
-from jaxdp.simulate.power import fingerprint
 from jaxdp.spec import Options
 
 AUTO = "auto"
@@ -188,7 +188,7 @@ def make_settings(
         config |= test.identity(fields)
         if not test.swept:
             config["epsilon"] = None
-        settings.append(Setting(config, made, built, float(level), precision, seed))
+        settings.append(Setting(config, made, built, float(level), precision, seed, program=program(built)))
     return settings
 
 

@@ -1,9 +1,7 @@
 """Rejection rates over simulated replicates, in one call or chunk by chunk in a folder."""
 
 import contextlib
-import hashlib
 import os
-import re
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +14,7 @@ from jaxdp._base import check
 from jaxdp._base.layout import device_list
 from jaxdp.randomness import keys
 from jaxdp.simulate.engine import grid
+from jaxdp.simulate.engine.fingerprints import fingerprint
 from jaxdp.simulate.engine.replicates import Design, RejectionRate, p_values
 from jaxdp.simulate.engine.settings import Setting
 
@@ -38,7 +37,9 @@ def rejection_rate(
 
     memory: limit in bytes; the batch is made to fit by the compiler's own account. folder: keeps finished chunks of
     1000 replicates there and goes on with what it holds, so that the call may be interrupted at any time and repeated.
-    The counts are the same with and without; what the folder holds beyond `replicates` is counted too.
+    The counts are the same with and without; what the folder holds beyond `replicates` is counted too. A folder knows
+    test and design by their numbers and by what their functions compute (docs/simulation.md#folder).
+    Errors: ValueError for a function that uses what cannot be told apart, such as an open file.
     """
     check.in_range(0.0, 1.0, level=level)
     if memory is not None or folder is not None or isinstance(batch_size, str):
@@ -57,11 +58,10 @@ def _recorded_rate(test, design, key, replicates, level, batch_size, devices, me
     """`rejection_rate` by the engine for grids, in a folder of the caller or a temporary one."""
     keys.require_simulation(key)
     design, devices = Design.of(design), device_list(devices) or tuple(jax.devices()[:1])
-    config = {
-        "test": fingerprint(test),
-        "design": fingerprint(design),
-        "key": np.asarray(jax.random.key_data(key)).tolist(),
-    }
+    config = {}  # of a folder that is deleted, nothing has to be told apart
+    if folder is not None:
+        named = {"test": fingerprint(test), "design": fingerprint(design)}
+        config = {**named, "key": np.asarray(jax.random.key_data(key)).tolist()}
     precision = "float64" if jnp.result_type(float) == jnp.float64 else "float32"
     setting = Setting(config, test, design, level, precision, key=key)
     place = contextlib.nullcontext(folder) if folder is not None else tempfile.TemporaryDirectory()
@@ -77,13 +77,3 @@ def _recorded_rate(test, design, key, replicates, level, batch_size, devices, me
         )
     row = next(row for row in rows if row.hash == setting.hash)
     return RejectionRate(row.rejections, row.replicates, level)
-
-
-def fingerprint(tree) -> str:
-    """A hash of a pytree: its classes, static fields and numbers; functions count by their names."""
-    leaves, structure = jax.tree.flatten(tree)
-    digest = hashlib.sha256(re.sub(r" at 0x[0-9a-f]+", "", str(structure)).encode())
-    for leaf in leaves:
-        array = np.asarray(leaf)
-        digest.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
-    return digest.hexdigest()[:16]

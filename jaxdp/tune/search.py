@@ -85,6 +85,7 @@ def tune(
     _check.in_range(0.0, 0.5, level=level)
     _check.at_least(1, replicates=replicates, restarts=restarts, check_replicates=check_replicates)
     _check.non_negative(check_seconds=check_seconds)
+    _require_grid(test, grid or {})
     design = Design.of(design)
     num_records = core.num_records(jax.eval_shape(design, jax.eval_shape(jax.random.key, 0)))
     family = _distinct(without_effect(design), *(null_family(num_records) if nulls is None else map(Design.of, nulls)))
@@ -139,6 +140,16 @@ def tune(
         if found[-1].accepted:
             break
     return found[-1] if found[-1].accepted else found[0]
+
+
+def _require_grid(test: Any, grid: Mapping[str, Sequence[Any]]) -> None:
+    """Raises ValueError for a name that is no field of the test, and for a field without options."""
+    fields = [field.name for field in dataclasses.fields(test) if field.init]
+    for name, options in grid.items():
+        if name not in fields:
+            raise ValueError(f"grid: {type(test).__name__} has no field {name!r}; it has {', '.join(fields)}.")
+        if not len(options):
+            raise ValueError(f"grid: {name} has no option; give at least one, or leave it out.")
 
 
 def in_figures(tuned: Tuned) -> str:

@@ -216,3 +216,15 @@ def test_one_batch_policy_by_platform_and_memory():
     assert batch(Accelerator(None)) == batch(Accelerator(80)) == replicates.MAX_ACCELERATED == 2**16
     assert 1 <= batch(Accelerator(0.1)) < batch(Accelerator(0.2)) < 4096
     assert 2**14 < batch(Accelerator(16)) < 2**16
+
+
+def test_a_run_says_of_which_settings_no_p_values_are_kept(tmp_path, capsys):
+    """It kept none of what was counted before, without a word."""
+    command = ["simulate", "--method", "partition-gcm", "--design", "sine", "--n", "40", "--replicates", "50"]
+    command += ["--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert "p-values" not in capsys.readouterr().err
+    assert main([*command, "--resume", "--keep-p-values"]) == 0
+    assert "1 of 1 settings have replicates that were counted without it" in capsys.readouterr().err
+    assert main([*command[:-1], str(tmp_path / "new"), "--keep-p-values"]) == 0
+    assert "p-values" not in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Record files: nothing is lost, repeated or misread after a kill at any byte."""
 
+import dataclasses
 import os
 import pathlib
 import random
@@ -143,3 +144,36 @@ def test_a_simulation_survives_kills(tmp_path, kills):
     calm, found = (results.read_records([tmp_path / name]) for name in ("calm", "out"))
     assert found == calm
     assert len(read(path).records) == len(calm) == 2 * replicates // chunk
+
+
+def test_an_interrupt_while_records_are_synced_leaves_a_folder_that_goes_on(tmp_path, monkeypatch):
+    """Leaving wrote the same records again, and nothing could read the file any more."""
+    path, sync, left = tmp_path / "task_0_of_1", os.fsync, [signal.SIGINT]
+
+    def interrupted(descriptor):
+        sync(descriptor)
+        if left:
+            signal.raise_signal(left.pop())
+
+    writer = grid._Writer(RecordFile(path), {})
+    writer._waiting = [record(0), record(10)]
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt), writer:
+        writer.flush()
+    assert list(read(path).records) == [record(0), record(10)]
+
+
+def test_a_record_that_is_written_twice_counts_once_and_two_that_differ_are_refused(tmp_path):
+    path = tmp_path / "r"
+    with RecordFile(path) as file:
+        file.append([record(0), record(10)])
+    once = path.read_bytes()
+    path.write_bytes(once + once)
+    assert list(read(path).records) == [record(0), record(10)]
+    with RecordFile(path) as file:
+        file.append([record(20)])
+    with RecordFile(tmp_path / "other") as file:
+        file.append([dataclasses.replace(record(0), rejections=9)])
+    path.write_bytes(once + (tmp_path / "other").read_bytes())
+    with pytest.raises(ValueError, match="two different records of the same replicates"):
+        read(path)

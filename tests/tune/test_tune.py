@@ -442,3 +442,16 @@ def test_mistakes_are_named():
         )
     with pytest.raises(ValueError, match="optimizer must be"):
         descent.ascend(lambda p: -(p**2), jnp.ones(1), steps=2, optimizer="newton")
+
+
+@pytest.mark.parametrize(
+    ("grid", "says"),
+    [
+        ({"num_cells": []}, "num_cells has no option"),
+        ({"num_bins": [4]}, "PartitionGCM has no field 'num_bins'; it has .*num_cells"),
+    ],
+)
+def test_a_grid_without_options_or_of_no_field_is_refused_in_a_sentence(grid, says):
+    """They were an IndexError and the TypeError of a constructor."""
+    with pytest.raises(ValueError, match=says):
+        tune.tune(jaxdp.PartitionGCM(epsilon=1.0), (), design=STEEP, key=jax.random.key(0), grid=grid)

@@ -195,9 +195,10 @@ class _Writer:
             self.flush()
 
     def flush(self) -> None:
+        # forgotten first: an interrupt may come once they are on disk, and leaving must not write them again
+        waiting, self._waiting = self._waiting, []
         if self.file is not None:
-            self.file.append(self._waiting)
-        self._waiting = []
+            self.file.append(waiting)
         self._written = time.monotonic()
 
     def __enter__(self) -> _Writer:
@@ -264,7 +265,9 @@ def _write_config(folder: Path, settings: Sequence[Setting], plan: Plan, resume:
     """Writes config.json, or checks it against what is there."""
     listed = [{"hash": setting.hash, **setting.identity} for setting in settings]
     fixed = {"chunk": plan.chunk, "interval_width": plan.interval_width}
-    config = {**fixed, "cells": listed, "replicates": plan.replicates}
+    config: dict[str, Any] = {**fixed, "cells": listed, "replicates": plan.replicates}
+    named = {setting.hash: setting.program for setting in settings if setting.program}
+    config |= {results.PROGRAMS: named} if named else {}
     if (folder / results.CONFIG).exists():
         before = results.read_config(folder)
         for name, value in fixed.items():
@@ -276,6 +279,7 @@ def _write_config(folder: Path, settings: Sequence[Setting], plan: Plan, resume:
         fresh = [setting for setting in listed if setting["hash"] not in hashes]
         if fresh and not resume:
             raise ValueError(f"{folder} holds another grid: name another folder, or resume to add settings to it.")
+        config |= results.programs([(folder, before), (folder, config)])
         config["cells"] = [*before["cells"], *fresh]
         config["replicates"] = max(plan.replicates, before["replicates"])
         if config == before:

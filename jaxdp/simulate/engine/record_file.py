@@ -66,7 +66,8 @@ class Contents:
 def read(path: str | os.PathLike) -> Contents:
     """The sound records of a file, in the order they were written; a torn tail is left out.
 
-    Errors: ValueError if sound frames follow a damaged one (that is no torn tail), or a primary key repeats.
+    A record that is there twice counts once. Errors: ValueError if sound frames follow a damaged one (that is no torn
+    tail), or if two records of one primary key differ.
     """
     return _parse(Path(path).read_bytes(), str(path))
 
@@ -189,8 +190,14 @@ def _parse(data: bytes, name: str) -> Contents:
             records.append(Record(**{**header, "histogram": tuple(header["histogram"])}, p_values=tail))
         place += _HEAD.size + len(payload)
     _require_torn_tail(data, place, name)
-    if len({record.key for record in records}) != len(records):
-        raise ValueError(f"{name} holds a record twice: it was not written by one process at a time.")
+    first: dict[tuple[str, int], Record] = {}
+    for record in records:
+        if first.setdefault(record.key, record) != record:
+            raise ValueError(
+                f"{name} holds two different records of the same replicates: it was not written by one process at a "
+                "time."
+            )
+    records = list(first.values())  # a record that is written twice, as an interrupt once did, counts once
     return Contents(tuple(records), tuple(runs), place, len(data))
 
 

@@ -27,6 +27,7 @@ from jaxdp.simulate.engine.record_file import Record
 from jaxdp.simulate.engine.replicates import RejectionRate
 
 CONFIG, RECORDS, TABLE, PARQUET = "config.json", "records", "results.csv", "results.parquet"
+PROGRAMS = "programs"  # of config.json: a hash of the caller's functions by setting
 IDENTITY = ("method", "design", "n", "epsilon", "effect")  # columns that every table starts with
 
 
@@ -149,6 +150,25 @@ def read_config(folder: str | os.PathLike) -> dict[str, Any]:
     if not found:
         raise ValueError(f"{path} is not the configuration of a simulation: run `jaxdp simulate` again.")
     return config
+
+
+def programs(configs: Sequence[tuple[str | os.PathLike, Mapping[str, Any]]]) -> dict[str, Any]:
+    """What config.json says of the caller's functions, of some folders together; {} where there are none.
+
+    Errors: ValueError where one setting has several.
+    """
+    found: dict[str, str] = {}
+    for folder, config in configs:
+        for setting in config["cells"]:
+            one = config.get(PROGRAMS, {}).get(setting["hash"], "")
+            if found.setdefault(setting["hash"], one) != one:
+                raise ValueError(
+                    f"{folder} holds counts of another function that is called {setting.get('design')}, or does not "
+                    "say of which: its code, its closure, a global that it uses or the version of Python is another. "
+                    "Name another folder."
+                )
+    named = {setting: one for setting, one in found.items() if one}
+    return {PROGRAMS: named} if named else {}
 
 
 def is_simulation(folder: str | os.PathLike) -> bool:
@@ -296,7 +316,8 @@ def merge(folders: Sequence[str | os.PathLike], out: str | os.PathLike) -> list[
         raise ValueError(f"{out} holds a file {CONFIG} already: merge into a new folder.")
     settings = {setting["hash"]: setting for config in configs for setting in config["cells"]}
     most = max(config["replicates"] for config in configs)
-    config = {**configs[0], "cells": list(settings.values()), "replicates": most}
+    together = programs(list(zip(folders, configs, strict=True)))
+    config = {**configs[0], "cells": list(settings.values()), "replicates": most, **together}
     found = list(_contents(folders))  # each file is read once
     records = _each_once(record for contents in found for record in contents.records)
     write_json(Path(out) / CONFIG, config)

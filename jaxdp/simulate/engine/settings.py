@@ -24,6 +24,7 @@ class Setting:
     configurations are equal settings. test: any test. design: callable key -> Data.
     level: significance level. precision: "float32" or "float64". seed: of the root key. The last three are
     part of the identity. key: replaces the key that root and setting give; then the configuration must name it.
+    program: a hash of the caller's functions, which the configuration only names; a folder holds counts of one.
     """
 
     config: Mapping[str, Any]
@@ -33,6 +34,7 @@ class Setting:
     precision: str = "float32"
     seed: int = 0
     key: Any = dataclasses.field(default=None, compare=False)
+    program: str = dataclasses.field(default="", compare=False)
 
     def __post_init__(self):
         check.in_range(0.0, 1.0, level=self.level)

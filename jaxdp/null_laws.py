@@ -19,6 +19,11 @@ RANK = "its p-value is a rank among simulated draws"  # why a test has no gradie
 DECISION = "it releases a decision at one level"
 
 
+def never_so_small(test, level) -> bool:
+    """Whether the p-value of a test of tables is a rank among too few draws to be at most this level."""
+    return test.no_gradient("epsilon") == RANK and level * (1.0 + test.num_null) < 1.0 - 1e-9
+
+
 def normal(value, sd, *, xp: Any = jnp):
     """Two-sided p-value P(|N(0, sd^2)| >= |value|); any shapes that broadcast."""
     return 2.0 * normal_tail(xp.abs(value) / xp.maximum(sd, _TINY), xp=xp)

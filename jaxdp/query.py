@@ -292,12 +292,13 @@ class PrivateTest(PrivateQuery):
         del shapes, release
         return {}
 
-    def detectable_effect(self, shapes, release: Release) -> Any:
-        """The effect that would have been found with power 0.8; NaN where noise hides its scale, None: no answer.
+    def detectable_effect(self, shapes, release: Release, level: float) -> Any:
+        """The effect that a test at this level would have found with power 0.8.
 
-        The test is as given to `run`: where it has stages, `settled` says what they released.
+        NaN where that is not known, infinity where the p-value is 1 whatever the effect, None: no answer. The test is
+        as given to `run`: where it has stages, `settled` says what they released.
         """
-        del shapes, release
+        del shapes, release, level
         return None
 
     def one_sided(self, shapes, release: Release, effect: float) -> Any:

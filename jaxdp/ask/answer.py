@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from jaxdp import null_laws
 from jaxdp._base import p_values
 from jaxdp.ask import detectable, effects, level_rules
 from jaxdp.ask.cautions import cautions
@@ -83,12 +84,15 @@ class Answer(TableAnswer, Result):
         content = self.content
         if self.dependence_found or not math.isfinite(content["epsilon"]):
             return {}
-        if "detectable_effect" in content:
-            x, y = (tuple(self.schema.rule(name) for name in content[part]) for part in "xy")
-            return detectable.by_release(content["detectable_effect"], effects.size_of(self.test.spec, x, y))
         doubts = (content["level_rule"] or {}).get("sentence", "")
         if any(effect_sizes.NOTHING in text for text in (*content["effect_notes"].values(), doubts)):
-            return detectable.by_release(math.inf, "")
+            return detectable.nothing()
+        if content.get("detectable_effect") == math.inf and null_laws.never_so_small(self.test, content["level"]):
+            return detectable.below_ranks(self.test.num_null, content["level"])
+        if "detectable_effect" in content:
+            x, y = (tuple(self.schema.rule(name) for name in content[part]) for part in "xy")
+            size = effects.size_of(self.test.spec, x, y)
+            return detectable.by_release(content["detectable_effect"], size, content["level"])
         return detectable.by_plan(content, self.schema, schema)
 
 

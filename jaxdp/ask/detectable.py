@@ -13,18 +13,40 @@ from jaxdp._base import amounts
 POWER = 0.8
 
 
-def by_release(found: float | None, size: str) -> dict[str, Any]:
+def by_release(found: float | None, size: str, level: float) -> dict[str, Any]:
     """`detectable_effect` and `power`, the sentence, where the release itself says how small an effect would do.
 
     found: None where the noise hides it. size: the name of an effect without a direction, or "".
     """
-    text = "Nothing could have been found, however strong; the answer says why."
+    text = f"{with_power(level)} no effect, however strong, is found in so few records at this epsilon."
     if found is None:
         text = "The noise hides the scale of the effect, so how small an effect would have been found is not known."
     elif math.isfinite(found):
         what = f"{size} of {found:.3g} or more" if size else f"an effect size of {found:.3g} or more, up or down,"
-        text = f"With power {POWER} {what} would have been found."
+        text = f"{with_power(level)} {what} would have been found."
     return {"detectable_effect": found, "power": text}
+
+
+def nothing() -> dict[str, Any]:
+    """The same where the p-value of this release is 1, as the answer says elsewhere."""
+    text = "Nothing could have been found, however strong; the answer says why."
+    return {"detectable_effect": math.inf, "power": text}
+
+
+def below_ranks(draws: int, level: float) -> dict[str, Any]:
+    """The same of a p-value that is a rank among so few draws that it cannot fall to the level."""
+    enough = math.ceil(10.0 / level) - 1  # the level is that of ten of them
+    text = (
+        f"Nothing could have been found at level {level:g}, however strong: the p-value is a rank among {draws} draws, "
+        f"so that it is {1.0 / (1.0 + draws):.3g} or more. With --set num_null={enough} (in Python "
+        f'fields={{"num_null": {enough}}}) it can be smaller.'
+    )
+    return {"detectable_effect": math.inf, "power": text}
+
+
+def with_power(level: float) -> str:
+    """How the sentence about an effect begins."""
+    return f"With power {POWER} at level {level:.3g}"
 
 
 def by_plan(content: Mapping[str, Any], schema: Any, path: str) -> dict[str, Any]:
@@ -39,17 +61,17 @@ def by_plan(content: Mapping[str, Any], schema: Any, path: str) -> dict[str, Any
 
     setting = SurvivalSetting.of_schema(schema, content["x"][0], content["y"][0], content["given"])
     found = by_formula(content["method"], content["n"], content["epsilon"], content["level"], setting)
-    if found == math.inf:
-        text = f"With power {POWER} no effect, however strong, is found in so few records at this epsilon."
-        return {"detectable_effect": found, "power": text}
     if found is None:
         return _by_simulation(content, setting, path)
+    if found == math.inf:
+        return by_release(found, "", content["level"])
     linear = content["given"] and plans()[content["method"]].planning.linear
-    weak = ", where Z explains little of X and of Y; the interval shows what holds for these data" if linear else ""
+    weak = ", where Z explains little of X and of Y" if linear else ""
+    weak += "; the interval shows what holds for these data" if linear and content["interval"] is not None else ""
     return {
         "detectable_effect": found,
-        "power": f"With power {POWER} an effect of {found:.2g} or more would have been found (the change of Y's "
-        f"mean, in residual sds, per residual sd of X; by the planner for such columns{weak}).",
+        "power": f"{with_power(content['level'])} an effect of {found:.2g} or more would have been found (the change "
+        f"of Y's mean, in residual sds, per residual sd of X; by the planner for such columns{weak}).",
     }
 
 

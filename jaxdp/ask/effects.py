@@ -197,14 +197,14 @@ def notes(result, test, data, unsized: bool) -> dict[str, str]:
 
 
 def detectable_by_release(result, query, test, data, dependence: bool) -> dict[str, float | None]:
-    """Which effect would have been found with power 0.8, in the units of the effect, where the release says it.
+    """Which effect the query's level would have found with power 0.8, in its units, where the release says it.
 
     None where the noise hides the scale of the effect, and where none could be found by the interval's law though the
     p-value found one; {} where the test cannot say.
     """
     if not query.entry.spec.effect:
         return {}
-    found = test.detectable_effect(public_shapes(data), result.release)
+    found = test.detectable_effect(public_shapes(data), result.release, query.settings.level)
     if found is None:
         return {}
     effects = np.asarray(found, float)

@@ -65,11 +65,10 @@ def of_single_pairs(asked: Sequence[Any], rows: int, level: float) -> dict[str, 
         }
     low, high = min(known), max(known)
     if math.isinf(low):
-        text = f"With power {detectable.POWER} no effect, however strong, is found in so few records at this epsilon."
-        return {"detectable_effect": None, "power": text}
+        return detectable.by_release(low, "", level) | {"detectable_effect": None}
     told = f"{low:.2g}" if high - low < 0.05 * low else f"{low:.2g} to {high:.2g}, by the pair,"
     return {
         "detectable_effect": high if math.isfinite(high) else None,
-        "power": f"With power {detectable.POWER} an effect of {told} or more would have been found (the change of Y's "
+        "power": f"{detectable.with_power(level)} an effect of {told} or more would have been found (the change of Y's "
         "mean, in residual sds, per residual sd of X; by the planner for such columns).",
     }

@@ -189,9 +189,9 @@ def ratio(released, null_p_value, noise, expected, tail, *, limits, miss=MISS):
     return with_interval(found, [jnp.where(second >= clear, end, jnp.nan) for end in ends])
 
 
-def detectable(tail, spread, miss=MISS):
-    """The mean of a noisy sum that a test at level `miss` finds with power 0.8; tail: value -> its null p-value."""
-    return null_laws.two_sided_quantile(tail, spread, miss) + null_laws.two_sided_quantile(tail, spread, 2.0 * MISSED)
+def detectable(tail, spread, level):
+    """The mean of a noisy sum that a test at this level finds with power 0.8; tail: value -> its null p-value."""
+    return null_laws.two_sided_quantile(tail, spread, level) + null_laws.two_sided_quantile(tail, spread, 2.0 * MISSED)
 
 
 # --- mean kernel products
@@ -211,11 +211,11 @@ def concordance(value, null_p_value, most, variance, mechanism, sensitivity, mis
     return with_interval(found, inverted(p_value, null_p_value, found, (-1.0, 1.0), miss))
 
 
-def detectable_concordance(most, variance, mechanism, sensitivity):
+def detectable_concordance(most, variance, mechanism, sensitivity, level):
     """The concordance that would have been found with power 0.8: that of `concordance`, public."""
     sd = jnp.sqrt(variance)
     spread = jnp.sqrt(variance + mechanism.variance(sensitivity))
-    return detectable(lambda value: mechanism.null_p_value(value, sd, sensitivity), spread) / most
+    return detectable(lambda value: mechanism.null_p_value(value, sd, sensitivity), spread, level) / most
 
 
 def least_correlation(interval) -> float:

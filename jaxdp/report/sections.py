@@ -26,6 +26,7 @@ DROWNED = "; it drowns most coefficients: fewer columns or more budget would hel
 RELATIONS = {
     "replace_one": "two files that differ in what one record says",
     "add_or_remove_one": "two files, one of which has one record more",
+    "replace_attribute": "two files that differ in what one record says in columns that are not public",
 }
 
 FLAGS = {

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp.ask import detectable
 from jaxdp.ask.effects import ANY_SIZE_TOLD
+from jaxdp.independence.continuous import residual_test
 from jaxdp.independence.tables import cramers_v, noisy_table
 from jaxdp.independence.variants import score_test
 
@@ -66,7 +68,7 @@ def test_levels_without_an_order_have_a_size_in_words(method, kinds):
     assert f"The interval begins at 0: no dependence is shown, and one stronger than {high:.3g} is ruled out" in told
     missed = found.missed()
     assert 0.1 < missed["detectable_effect"] < 0.4
-    assert missed["power"].startswith("With power 0.8 Cramer's V of 0.")
+    assert missed["power"].startswith("With power 0.8 at level 0.05 Cramer's V of 0.")
     assert "up or down" not in missed["power"]
 
 
@@ -248,3 +250,60 @@ def test_functions_of_a_covariate_that_noise_hides_leave_straight_lines():
     assert found.p_value == 1.0
     assert "knots=2" in found.to_dict()["effect_notes"][score_test.LOST]
     assert score_test.LOST not in asked(columns, kinds, fields={"knots": 2}, **how).to_dict()["effect_notes"]
+
+
+@pytest.mark.parametrize("method", ["mean-difference", "noisy-table", "conditional-kendall"])
+def test_the_effect_that_would_have_been_found_is_that_of_the_level(method):
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 2, 800)
+    alike = np.where(x == 1, np.cumsum(x), np.cumsum(1 - x)) % 2  # as often 1 beside either level of x
+    columns = {"x": x.astype(str), "y": rng.normal(size=800), "w": alike.astype(str)}
+    kinds = {"x": levels(2), "y": real(-4, 4), "w": levels(2)}
+    how = {"x": "x", "y": "w" if method == "noisy-table" else "y", "method": method, "seed": 1}
+    found = {}
+    for level in (0.001, 0.01, 0.05, 0.2):
+        fields = {"num_null": 999} if method == "noisy-table" else {}
+        missed = asked(columns, kinds, level=level, fields=fields, **how).missed()
+        assert missed["power"].startswith(f"With power 0.8 at level {level:g} an effect size of ")
+        found[level] = missed["detectable_effect"] / 2.802  # sds of a normal law, at level 0.05
+    sd = found[0.05]
+    if method != "noisy-table":  # whose critical values are quantiles of 400 tables
+        assert found[0.01] == pytest.approx(sd * 3.417 / 2.802, rel=0.08)
+    assert found[0.001] > 1.3 * sd
+    assert found[0.2] < 0.8 * sd
+
+
+def test_a_rank_among_too_few_draws_finds_nothing_at_a_level_below_it():
+    rng = np.random.default_rng(2)
+    columns = {name: rng.integers(0, 2, 600).astype(str) for name in "xy"}
+    how = {"x": "x", "y": "y", "method": "noisy-table", "level": 0.001}
+    found = asked(columns, {"x": levels(2), "y": levels(2)}, **how).missed()
+    told = "Nothing could have been found at level 0.001, however strong: the p-value is a rank among 199 draws"
+    assert found["power"].startswith(f"{told}, so that it is 0.005 or more. With --set num_null=9999 ")
+    assert found["detectable_effect"] == np.inf
+
+
+def test_without_an_interval_it_is_not_known_what_would_have_been_found_where_the_p_value_is_not_lost():
+    """It was said that nothing could have been found, beside a p-value that needs no interval."""
+    rng = np.random.default_rng(0)
+    columns = {name: rng.normal(size=400) for name in "xy"}
+    kinds = {"x": real(-30, 30), "y": real(-30, 30)}
+    for method in ("linear-regression", "partial-correlation"):
+        found = asked(columns, kinds, x="x", y="y", method=method, seed=1)
+        assert found.interval is None
+        assert 0.05 < found.p_value < 1.0
+        assert "The p-value needs no such number." in found.content["effect_notes"][residual_test.LOST]
+        told = "The noise hides the scale of the effect, so how small an effect would have been found is not known."
+        assert found.missed() == {"detectable_effect": None, "power": told}
+
+
+@pytest.mark.parametrize(("interval", "said"), [(None, False), ([-0.1, 0.2], True)])
+def test_an_answer_without_an_interval_is_not_told_of_one(monkeypatch, interval, said):
+    monkeypatch.setattr(detectable, "by_formula", lambda *_: 0.2)
+    names = {"x": ["x"], "y": ["y"], "given": ["z"], "method": "score-test"}
+    schema = jaxdp.Schema.from_dict({"columns": {"x": levels(2), "y": real(-4, 4), "z": real(-4, 4)}})
+    content = {**names, "n": 800, "epsilon": 1.0, "level": 0.01, "interval": interval}
+    power = detectable.by_plan(content, schema, "S.toml")["power"]
+    assert power.startswith("With power 0.8 at level 0.01 an effect of 0.2 or more would have been found")
+    assert ("where Z explains little" in power) == ("interval" in power or not said)
+    assert ("the interval shows" in power) == said

@@ -73,6 +73,10 @@ def test_what_can_be_guessed_of_one_record_is_told():
     guess = "Someone who knows every other record, and who holds two versions of one record for equally likely, picks"
     protected = told()["What is protected"]
     assert f"{guess} the right one in up to 73.2 of 100 cases after seeing what is published here" in protected
+    public = told(relation="replace_attribute")["What is protected"]
+    assert "two files that differ in what one record says in columns that are not public: what is published" in public
+    assert "exp(1) = 2.72 times as likely" in public
+    assert "k records in the file is protected at k times this epsilon only" in public
     assert "up to 73.2 of 100" not in told(delta=0.1)["What is protected"]
     assert "which agree in its public columns" in told(relation="replace_attribute")["What is protected"]
     assert "the presence and the absence" in told(relation="add_or_remove_one")["What is protected"]

@@ -348,7 +348,7 @@ class BandGCM(BandTest):
         return 0.5 * (num_records - 0.5 * (self.neighbors(num_records) + 1))
 
     @effect_sizes.settled_program
-    def detectable_effect(self, release):
+    def detectable_effect(self, release, level):
         """The effect of one pair that would have been found with power 0.8, on the scale of `effect`."""
         _, mechanism, sensitivity = self._sum(release)
         most: Any = self._most(release.num_records)
@@ -356,7 +356,7 @@ class BandGCM(BandTest):
             spread = jnp.sqrt(self.mechanism_in_force()["squares"].variance(release.sensitivity["squares"]))
             most = 0.5 * jnp.maximum(release.value["squares"], effect_sizes.CLEAR * spread)
         variance = self._null_sd(release, self._far(release)) ** 2  # as the ends of an interval have it
-        return effect_sizes.detectable_concordance(most, variance, mechanism, sensitivity)
+        return effect_sizes.detectable_concordance(most, variance, mechanism, sensitivity, level)
 
     def pair_statistics(self, release):
         """The noisy sum S over pairs of neighbours."""

@@ -323,11 +323,12 @@ class ContrastGCM(ContrastTest):
         return jnp.minimum(self.most_windows(num_records), num_records - size + 1.0)
 
     @effect_sizes.settled_program
-    def detectable_effect(self, release):
+    def detectable_effect(self, release, level):
         """The concordance of one pair that would have been found with power 0.8; public."""
         _, mechanism, sensitivity = self._released(release)
         variance = jnp.max(self._null_sd(release, self._far(release))) ** 2  # as the ends of an interval have it
-        return effect_sizes.detectable_concordance(self._most(release.num_records), variance, mechanism, sensitivity)
+        most = self._most(release.num_records)
+        return effect_sizes.detectable_concordance(most, variance, mechanism, sensitivity, level)
 
     def released_flags(self, shapes, release) -> dict[str, str]:
         """ "curvature", where a finding could be jumps of X and Y: of several pairs the one with the least p-value."""

@@ -295,12 +295,13 @@ class MeanDifference(PrivateTest):
         return 1.0 if self.levelled else self.bound
 
     @effect_sizes.settled_program
-    def detectable_effect(self, release):
+    def detectable_effect(self, release, level):
         """Smallest difference that would have been found with power 0.8, at the spread and the noise of this release.
 
-        In units of the data; infinite where there is no interval.
+        In units of the data; infinite where there is no interval, and the p-value is 1.
         """
-        return self._found(release).detectable() * self._unit
+        found = self._found(release).detectable(level)
+        return jnp.where(self.groups.unknown, jnp.inf, found) * self._unit
 
     def effect_notes(self, shapes, release) -> dict[str, str]:
         """Why there is no interval, or a wide one; post-processing."""

@@ -415,7 +415,7 @@ class PartitionGCM(WithinCells):
         return count - jnp.minimum(cells if occupied is None else occupied(self.num_columns[2]), count // 2)
 
     @effect_sizes.settled_program
-    def detectable_effect(self, release):
+    def detectable_effect(self, release, level):
         """The correlation of one pair that would have been found with power 0.8; NaN where the noise hides V."""
         if self.num_regions > 1 or self.weights is not None:
             return jnp.nan
@@ -423,7 +423,7 @@ class PartitionGCM(WithinCells):
         noise = jnp.sqrt(self.mechanism_in_force()["variance"].variance(release.sensitivity["variance"]))
         budget = self.mechanism_in_force()["covariance"]
         spread = jnp.sqrt(sd**2 + budget.variance(release.sensitivity["covariance"]))
-        found = effect_sizes.detectable(lambda value: law(value, sd), spread)
+        found = effect_sizes.detectable(lambda value: law(value, sd), spread, level)
         known = variance >= effect_sizes.CLEAR * noise
         return jnp.where(known, found / jnp.sqrt(self.degrees_within(release.num_records) * variance), jnp.nan)
 

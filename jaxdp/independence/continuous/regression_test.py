@@ -340,9 +340,9 @@ class RegressionTest(GridSums):
         return self.law(release).one_sided(effect / self.unit)
 
     @effect_sizes.settled_program
-    def detectable_effect(self, release):
+    def detectable_effect(self, release, level):
         """The slope that would have been found with power 0.8, at this release's information."""
-        return self.law(release).detectable() * self.unit
+        return self.law(release).detectable(level) * self.unit
 
     def effect_notes(self, shapes, release):
         """Why there is no interval, or what it does not allow for; post-processing."""
@@ -465,9 +465,9 @@ class Law:
         told = [jnp.where(hidden, jnp.nan, end) for end in (low, high)]
         return jnp.where(self.unknown, 1.0, p_value), estimate, told
 
-    def detectable(self):
-        """By the pivot at the estimate; NaN if unknown."""
+    def detectable(self, level):
+        """By the pivot at the estimate; infinite if unknown, as the p-value is 1."""
         _, sd, noise, information = self.sums.pivot(self.sums.slope)
         spread = jnp.sqrt(sd**2 + self.sums.variance_per_scale * jnp.sum(noise**2))
-        found = effect_sizes.detectable(lambda off: self._tail(off, sd, noise), spread) / information
-        return jnp.where(self.unknown, jnp.nan, found)
+        found = effect_sizes.detectable(lambda off: self._tail(off, sd, noise), spread, level) / information
+        return jnp.where(self.unknown, jnp.inf, found)

@@ -375,12 +375,15 @@ class ResidualTest(GridSums):
         return values[0] if x * y == 1 else values.reshape(x, y)
 
     @effect_sizes.settled_program
-    def detectable_effect(self, release):
+    def detectable_effect(self, release, level):
         """Smallest effect that would have been found with power 0.8, at the spread and the noise of this release.
 
-        In units of the data, of each x and y; infinite where there is no interval.
+        In units of the data, of each x and y. Infinite where the p-value is 1, since noise hides what is held fixed;
+        NaN where it hides the scale of the effect alone, which may be found nevertheless.
         """
-        return self._shaped(self._each(release, lambda found: found.detectable(self._miss)) * self.units())
+        each = level / len(self.queries()[0])  # Bonferroni's p-value counts them all
+        found = self._each(release, lambda found: found.detectable(each))
+        return self._shaped(jnp.where(self.about.hidden, jnp.inf, found) * self.units())
 
     def effect_notes(self, shapes, release) -> dict[str, str]:
         """Why there is no interval, or a wide one; post-processing."""

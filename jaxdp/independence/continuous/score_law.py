@@ -147,8 +147,8 @@ class Found:
         nothing = self.about.unknown | jnp.all(open_ended)
         return tuple(jnp.where(nothing, jnp.nan, end) for end in jnp.where(open_ended, limits, found))
 
-    def detectable(self, miss: float = MISS):
-        """The target that a test at level `miss` would find with power 0.8; infinite where nothing is known."""
+    def detectable(self, level):
+        """The target that a test at this level would find with power 0.8; NaN where there is no interval."""
         noise, variance = jnp.stack([self._noise]), self._sampling_variance + 1e-12
         noise_sd = jnp.sqrt(self._noise_variance)
 
@@ -157,8 +157,8 @@ class Found:
 
         far = jnp.max(jnp.abs(jnp.stack(self.about.limits)))
         widest = jnp.sqrt(self._widened(far, variance, noise_sd) ** 2 + noise_sd**2)
-        found = sum(null_laws.two_sided_quantile(tail, widest, level) for level in (miss, 2.0 * MISSED))
-        return jnp.where(self.about.unknown, jnp.inf, found / self._per_unit)
+        found = sum(null_laws.two_sided_quantile(tail, widest, share) for share in (level, 2.0 * MISSED))
+        return jnp.where(self.about.unknown, jnp.nan, found / self._per_unit)
 
     def notes(self) -> dict[str, Any]:
         """Why an interval is wide; bool."""

@@ -184,12 +184,12 @@ class StratifiedRankTest(WithinCells):
         return Interpretation(p_value, u / jnp.sqrt(jnp.maximum(variance, 1e-12)), *effect)
 
     @effect_sizes.settled_program
-    def detectable_effect(self, release):
+    def detectable_effect(self, release, level):
         """The effect that would have been found with power 0.8; NaN where the noise hides V."""
         tail, v, budget = self._tail(release), release.value["v"], self.mechanism_in_force()
         noise = jnp.sqrt(budget["v"].variance(release.sensitivity["v"]))
         spread = jnp.sqrt(self._guarded_variance(release) + budget["u"].variance(release.sensitivity["u"]))
-        found = effect_sizes.detectable(lambda value: tail(value, 0.0), spread)
+        found = effect_sizes.detectable(lambda value: tail(value, 0.0), spread, level)
         clear = effect_sizes.CLEAR * noise
         found = found / self.sum_per_effect(jnp.maximum(v, clear), release.num_records)
         return jnp.where(v >= clear, found, jnp.nan)

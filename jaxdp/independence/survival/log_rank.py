@@ -70,9 +70,8 @@ SENTENCES = {
     "almost at once while another is followed on. Set the upper bound of the time to the end of the shortest "
     "follow-up. The p-value needs no such thing.",
     CROWDED: "A large part of the records leaves within one of the intervals into which the bounds of the time "
-    "are cut, as far as this epsilon shows it. The p-value and the interval allow for what may change within it, which "
-    "hides effects: bounds nearer to the times, the upper one at the end of follow-up, or more epsilon would sharpen "
-    "both.",
+    "are cut, as far as this epsilon shows it. {allows} what may change within it, which hides effects: bounds nearer "
+    "to the times, the upper one at the end of follow-up, or more epsilon would sharpen {what}.",
 }
 
 
@@ -390,13 +389,13 @@ class LogRank(PrivateTest):
         return Interpretation(p_value, law.value, *law.effect(p_value))
 
     @effect_sizes.settled_program
-    def detectable_effect(self, release):
+    def detectable_effect(self, release, level):
         """The log hazard ratio that would have been found with power 0.8, at this release's information.
 
         None of more than two groups, whose ratios are several.
         """
         law = self._law(release)
-        return None if isinstance(law, SeveralGroups) else law.detectable()
+        return None if isinstance(law, SeveralGroups) else law.detectable(level)
 
     @effect_sizes.settled_program
     def one_sided(self, release, effect):
@@ -408,11 +407,7 @@ class LogRank(PrivateTest):
     def _hidden(self, release):
         """Whether noise hides each ratio, whether a group leaves at once, whether times are crowded."""
         law = self._law(release)
-        unknown = law.unknown
-        if isinstance(law, _Law):
-            low, _ = law.effect(law.p_value(jnp.zeros(())))[1]
-            unknown = unknown | (jnp.isnan(low) & ~law.departed)
-        return jnp.atleast_1d(unknown), law.departed, jnp.any(self.curves.crowded)
+        return law.unknown, law.departed, jnp.any(self.curves.crowded)
 
     def released_curves(self, shapes, release, x, y):
         """The Kaplan-Meier curve of each group with its band, from the counts; none of several strata."""
@@ -429,13 +424,19 @@ class LogRank(PrivateTest):
 
     def effect_notes(self, shapes, release):
         """Whether the events are too few or too close together, post-processing; why several strata have no curves."""
-        test = self.settled(shapes, release)
-        unknown, departed, crowded = map(np.asarray, test._hidden(bare(release)))
-        holds = {FEW_EVENTS: bool(unknown.all()), ADJUSTED: math.prod(test.strata) > 1}
-        if test.groups > PAIR:
-            holds |= {FEW_IN_GROUPS: bool(unknown.any() and not unknown.all()), SEPARATE: not unknown.all()}
-        holds |= {CROWDED: bool(crowded), FOLLOW_UP: bool(departed) and not unknown.all()}
-        return {name: sentence for name, sentence in SENTENCES.items() if holds.get(name)}
+        with keys.precision(release.mode):  # as in `run`, whose program gave the intervals
+            test = self.settled(shapes, release)
+            interval = answered(test, release).interval
+            unknown, departed, crowded = map(np.asarray, test._hidden(bare(release)))
+        given = ~np.ravel(np.isnan(np.asarray(interval[0])))
+        unknown = np.ravel(unknown) | ~(given | departed)
+        holds = {FEW_EVENTS: unknown.all(), ADJUSTED: math.prod(test.strata) > 1}
+        if test.groups > PAIR and given.any():
+            holds |= {FEW_IN_GROUPS: unknown.any(), SEPARATE: True}
+        holds |= {CROWDED: crowded, FOLLOW_UP: departed and not unknown.all()}
+        both = ("The p-value and the interval allow for", "both") if given.any() else ("The p-value allows for", "it")
+        told = dict(zip(("allows", "what"), both, strict=True))
+        return {name: sentence.format(**told) for name, sentence in SENTENCES.items() if holds.get(name)}
 
 
 def _assumed(shapes) -> Domain:
@@ -547,9 +548,9 @@ class _Law:
         hidden = self.unknown | self.departed
         return effect_sizes.with_interval(estimate, [jnp.where(hidden, jnp.nan, end) for end in interval])
 
-    def detectable(self):
+    def detectable(self, level):
         """By U's information about the ratio."""
         spread = jnp.sqrt(self.variance / self.unit**2 + self.mechanism.variance(self.sensitivity))
-        found = effect_sizes.detectable(lambda off: self._tail(off, self.variance), spread) * self.unit
+        found = effect_sizes.detectable(lambda off: self._tail(off, self.variance), spread, level) * self.unit
         found = found + jnp.abs(self.curves.coarse[0])
         return jnp.where(self.unknown, jnp.nan, found / self.curves.information[0][0])

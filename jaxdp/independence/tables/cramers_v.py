@@ -260,10 +260,10 @@ def hidden(path: Path):
 
 
 @bounded_jit  # run by themselves, its two hundred small programs cost an answer more than its release
-def detectable(table, total, mechanism, sensitivity, miss=effect_sizes.MISS):
+def detectable(table, total, mechanism, sensitivity, level):
     """V that would have been found with power 0.8, along the released departure; NaN where noise hides rare cells."""
     path = path_of(jax.random.key(0), table, total, mechanism, sensitivity)  # of public numbers: any key will do
-    least = critical(path, miss)
+    least = critical(path, level)
 
     def conditions(t):
         found = jnp.mean(jnp.abs(path.statistics(path.tables(t))[0]) >= least) >= 1.0 - effect_sizes.MISSED

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxdp import core
+from jaxdp import core, null_laws
 from jaxdp._base import check
 from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
@@ -149,6 +149,11 @@ class NoisyCounts(PrivateTest):
         """Cramer's V of the released table and its interval; of two levels each the phi coefficient."""
         return cramers_v.sized(jax.random.fold_in(key, SIZE_STREAM), p_value, *self._released(release))
 
+    def _detectable(self, release, level):
+        """The size that would have been found; infinite where the level is below every rank, whatever the table."""
+        found = cramers_v.detectable(*self._released(release), level)
+        return jnp.where(null_laws.never_so_small(self, level), math.inf, found)
+
     def _released(self, release):
         """What `cramers_v` takes: noisy table, number of records, mechanism, sensitivity."""
         table = jnp.asarray(release.value, float)
@@ -201,12 +206,12 @@ class NoisyTableTest(NoisyCounts):
         told = {TOO_FEW: TOO_FEW_TOLD.format(most=float(test.min_expected))} if lost else {}
         return told | cramers_v.notes(*test._released(release))
 
-    def detectable_effect(self, shapes, release):
+    def detectable_effect(self, shapes, release, level):
         """Cramer's V, or phi, that would have been found; infinite where too few records are expected in a cell."""
         test, release = self.judged(shapes, release)
         if test.levels is None:
             return None
-        found = cramers_v.detectable(*test._released(release))
+        found = test._detectable(release, level)
         return jnp.where(test.least_expected(release) > test.min_expected, found, math.inf)
 
     @bounded_jit  # run by itself, its small programs would be compiled anew for every answer

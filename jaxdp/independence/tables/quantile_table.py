@@ -280,10 +280,10 @@ class QuantileTable(NoisyCounts):
         test, release = self.judged(shapes, release)
         return {} if test.ordered else cramers_v.notes(*test._released(release))
 
-    def detectable_effect(self, shapes, release):
+    def detectable_effect(self, shapes, release, level):
         """Cramer's V that would have been found, of levels without an order; the planner tells of the others."""
         test, release = self.judged(shapes, release)
-        return None if test.ordered else cramers_v.detectable(*test._released(release))
+        return None if test.ordered else test._detectable(release, level)
 
     def counts_ranks(self):
         return self.ordered

@@ -139,11 +139,11 @@ class StratifiedTable(NoisyCounts):
         few = float(test._clearance(release.num_records, release.sensitivity)) < MIN_CLEARANCE
         return TOO_FEW if few else cramers_v.notes(*test._released(release))
 
-    def detectable_effect(self, shapes, release):
+    def detectable_effect(self, shapes, release, level):
         """V within the strata that would have been found."""
         test, release = self.judged(shapes, release)
         few = test._clearance(release.num_records, release.sensitivity) < MIN_CLEARANCE
-        return jnp.where(few, jnp.nan, cramers_v.detectable(*test._released(release)))
+        return jnp.where(few, jnp.nan, test._detectable(release, level))
 
     def _clearance(self, num_records, sensitivity):
         """Records of an average stratum, in standard deviations of the noise of its total."""

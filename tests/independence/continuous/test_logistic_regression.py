@@ -313,6 +313,7 @@ def test_rows_in_which_everybody_says_no_are_answered_without_an_interval():
     assert answer.p_value == 1.0
     assert answer.interval is None or np.isnan(answer.interval[0])
     assert logistic_regression.LITTLE in answer.content["effect_notes"]
+    assert answer.missed()["power"] == "Nothing could have been found, however strong; the answer says why."
 
 
 def test_separation_has_no_interval_and_a_small_p_value():

@@ -317,5 +317,5 @@ def test_an_effect_that_several_slopes_would_show_is_larger_than_one_that_one_wo
     test, found = jaxdp.LinearRegression(epsilon=100.0), []
     for columns in (x[:, :1], x):
         data = Data(columns, y, None)
-        found.append(np.min(test.detectable_effect(data, jaxdp.run(test, jax.random.key(0), data).release)))
+        found.append(np.min(test.detectable_effect(data, jaxdp.run(test, jax.random.key(0), data).release, 0.05)))
     assert found[1] > 1.08 * found[0]  # 3.23 sds for 2.80

@@ -231,6 +231,20 @@ def test_groups_with_too_few_events_are_said_and_have_no_interval():
     assert answer.p_value > 0.01
 
 
+def test_nothing_is_said_about_intervals_that_are_not_given():
+    """It was said how each is to be read, though noise hid them all, and that crowded times widen them."""
+    rng = np.random.default_rng(0)
+    time = np.minimum(rng.exponential(0.5, 800), 182.0)
+    table = {"arm": rng.integers(0, 3, 800), "days": time, "died": np.ones(800, int)}
+    public = {"bounds": {"days": (0, 182)}, "levels": {"arm": [0, 1, 2], "died": [0, 1]}}
+    content = asked(table, 1.0, **public).content
+    assert np.all(np.asarray(content["interval"]) == None)  # noqa: E711
+    notes = content["effect_notes"]
+    assert set(notes) == {private.FEW_EVENTS, private.CROWDED}
+    assert "The p-value allows for what may change within it" in notes[private.CROWDED]
+    assert notes[private.CROWDED].endswith("would sharpen it.")
+
+
 @pytest.mark.parametrize(
     ("records", "groups", "more", "told"),
     [

@@ -123,7 +123,7 @@ def test_an_answer_says_that_nothing_could_be_found_exactly_where_its_p_value_is
         told = test.effect_notes(shapes, noisy)
         lost.append(noisy_table.TOO_FEW in told)
         assert (float(test.p_value(jax.random.key(0), noisy)) == 1.0) == lost[-1]
-        assert np.isinf(test.detectable_effect(shapes, noisy)) == lost[-1]
+        assert np.isinf(test.detectable_effect(shapes, noisy, 0.05)) == lost[-1]
     assert lost == sorted(lost, reverse=True)
     assert 1 < sum(lost) < 5
 

@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     require_columns(args)
     options.keep_programs(args)
     if curve:
-        return plan_epsilon.run(args, setting_of(args), check)
+        return plan_epsilon.run(args, setting_of(args), check, checked_lines)
     from jaxdp.plan import answer, compare
     from jaxdp.plan.compare import Row
     from jaxdp.plan.methods import default_method, plan_of
@@ -202,23 +202,46 @@ def setting_of(args: argparse.Namespace):
 
 
 def keeping_level(rows, setting, args: argparse.Namespace):
-    """The rows, the first of them a test that keeps its level on made-up data, and that check; tests that lose it last.
+    """The rows, the first of them a test that keeps its level and its power on made-up data, and that check.
 
-    The answer for a test that was asked for by name stays, with a warning.
+    A test whose made-up data contradict the planned power is told, and ranked, by what they find. Tests that lose their
+    level come last; the answer for a test that was asked for by name stays, with a warning.
     """
+    checks: dict[str, dict | None] = {}
+
+    def place(row):
+        if row.reason:
+            return 2, 0.0
+        if row.found == "power":
+            return 0, -row.power
+        checked = checks.get(row.method)
+        return int(checked is not None and _off(checked) < 0), getattr(row, row.found)
+
+    while not rows[0].reason and rows[0].method not in checks:
+        row = rows[0]
+        checks[row.method] = checked = check(row, setting, args)
+        if checked is None:
+            break
+        if _off(checked):
+            row = dataclasses.replace(row, power=checked["power"], cost_of_privacy=None)
+        by_name = args.method is not None or not setting
+        if not by_name and _loses_level(checked, args.level):
+            row = dataclasses.replace(row, reason=_lost(row, checked))
+        rows = [row, *rows[1:]]
+        if by_name:
+            break
+        rows = sorted(rows, key=place)
+    return rows, None if rows[0].reason else checks[rows[0].method]
+
+
+def _lost(row, checked: dict) -> str:
+    """Why a test is not recommended that rejects without the effect."""
     from jaxdp.plan.methods import plan_of, plans
 
-    lost: list = []
-    while rows and not rows[0].reason:
-        checked = check(rows[0], setting, args)
-        if args.method is not None or checked is None or not _loses_level(checked, args.level) or not setting:
-            return [*rows, *lost], checked
-        text = f"{rows[0].method} {LEVEL_LOST}: it rejects {checked['level']:.0%} of such data without the effect."
-        if rows[0].method in plans() and plan_of(rows[0].method).planning.linear:
-            text += f" Here Z bends the means of X and Y; --method {rows[0].method} plans for means linear in Z."
-        lost.append(dataclasses.replace(rows[0], reason=text))
-        rows = rows[1:]
-    return [*lost, *rows], None
+    text = f"{row.method} {LEVEL_LOST}: it rejects {checked['level']:.0%} of such data without the effect."
+    if row.method in plans() and plan_of(row.method).planning.linear:
+        text += f" Here Z bends the means of X and Y; --method {row.method} plans for means linear in Z."
+    return text
 
 
 def _changes(row, setting, args: argparse.Namespace) -> list[dict]:
@@ -233,14 +256,18 @@ def _changes(row, setting, args: argparse.Namespace) -> list[dict]:
     return [dataclasses.asdict(change) for change in found]
 
 
-def contradiction(planned: float, checked: dict) -> str:
-    """What to make of made-up data that find the effect clearly more or less often than was planned; "" elsewhere."""
+def _off(checked: dict) -> int:
+    """1 or -1 where made-up data find the effect clearly more or less often than was planned, else 0."""
     low, high = checked["power_interval"]
-    if high < planned - FAR_OFF:
-        return "these data find the effect less often than the formula says: go by them, and plan for more records."
-    if low > planned + FAR_OFF:
-        return "these data find the effect more often than the formula says: go by them; fewer records would do."
-    return ""
+    return int(low > checked["planned"] + FAR_OFF) - int(high < checked["planned"] - FAR_OFF)
+
+
+def contradiction(checked: dict) -> str:
+    """What to make of made-up data that find the effect clearly more or less often than was planned; "" elsewhere."""
+    told = {-1: "less often than was planned: go by them, and plan for more records."}
+    told[1] = "more often than was planned: go by them" + ("." if checked["note"] else "; fewer records would do.")
+    off = _off(checked)
+    return f"these data find the effect {told[off]}" if off else ""
 
 
 def _loses_level(checked: dict, level: float) -> bool:
@@ -319,6 +346,8 @@ def check(row, setting, args: argparse.Namespace) -> dict | None:
     return {
         "replicates": args.replicates,
         "seed": args.seed,
+        "planned": row.power,
+        "note": row.note,
         "power": found.rate,
         "power_interval": list(found.interval()),
         "level": false.rate,
@@ -376,20 +405,7 @@ def summary(rows, content: dict, folder: Path) -> str:
     lines.append(sections.paragraph("effect is", f"{content['effect_is']}."))
     if content["unit"]:
         lines.append(sections.paragraph("records", content["unit"]))
-    if content["simulated"]:
-        checked = content["simulated"]
-        low, high = checked["power_interval"]
-        lines.append(
-            f"  checked    power {checked['power']:.3f} [{low:.3f}, {high:.3f}], level {checked['level']:.3f} "
-            f"in {checked['replicates']} made-up data sets each"
-        )
-        told = contradiction(rows[0].power, checked)
-        lines += [sections.paragraph("warning", told)] if told else []
-        if _loses_level(checked, content["level"]):
-            lines.append(
-                f"  warning    without the effect it rejects {checked['level']:.0%} of these data, not "
-                f"{content['level']:.0%}: this power is partly false alarms"
-            )
+    lines += checked_lines(content["simulated"], content["level"])
     for change in content["changes"]:
         low, high = change["interval"]
         lines.append(f"  if instead {change['words']}: power {change['power']:.2f} [{low:.2f}, {high:.2f}]")
@@ -407,6 +423,27 @@ def summary(rows, content: dict, folder: Path) -> str:
     names = ["plan.json", "power.png", "report.html", *(["comparison.csv"] if len(rows) > 1 else [])]
     lines.append(f"  files      {', '.join(str(folder / name) for name in names if (folder / name).exists())}")
     return "\n".join(lines)
+
+
+def checked_lines(checked: dict | None, level: float) -> list[str]:
+    """What made-up data say of an answer, with warnings."""
+    from jaxdp.report import sections
+
+    if checked is None:
+        return []
+    low, high = checked["power_interval"]
+    lines = [
+        f"  checked    power {checked['power']:.3f} [{low:.3f}, {high:.3f}], level {checked['level']:.3f} "
+        f"in {checked['replicates']} made-up data sets each"
+    ]
+    told = contradiction(checked)
+    lines += [sections.paragraph("warning", told)] if told else []
+    if _loses_level(checked, level):
+        lines.append(
+            f"  warning    without the effect it rejects {checked['level']:.0%} of these data, not {level:.0%}: this "
+            "power is partly false alarms"
+        )
+    return lines
 
 
 def _computed(content: dict) -> str:

@@ -42,8 +42,9 @@ def require(args: argparse.Namespace) -> None:
         raise options.UserError("--epsilon-curve needs --n and --effect: how many records, and which effect to find?")
 
 
-def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None]) -> int:
-    """Draws and tells the curve. check(row, setting, args): replicates of the test with and without the effect."""
+def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None], told: Callable) -> int:
+    """Draws and tells the curve. check(row, setting, args): replicates of the test with and without the effect;
+    told(check, level): lines about them."""
     from jaxdp.plan.epsilon_curve import GRID, epsilon_curve
     from jaxdp.plan.methods import plan_of
     from jaxdp.plan.solve import WANTED_POWER, listening
@@ -77,7 +78,8 @@ def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None
         written.put(folder, "epsilon_curve.csv", csv_files.write, names, rows)
         written.put_picture(folder, "epsilon_curve.png", draw, curve)
         write_report(folder, "Power and risk of a private test", SHOWN)
-    options.tell(args, content, summary(curve, content, folder) + options.pictures())
+    checked = told(content["simulated"], args.level)
+    options.tell(args, content, summary(curve, content, checked, folder) + options.pictures())
     return 0
 
 
@@ -130,17 +132,11 @@ def draw(path: Path, curve: Any) -> None:
     epsilon_curve(path, curve)
 
 
-def summary(curve: Any, content: dict[str, Any], folder: Path) -> str:
-    """One screen for people."""
+def summary(curve: Any, content: dict[str, Any], checked: list[str], folder: Path) -> str:
+    """One screen for people. checked: lines about the check."""
     from jaxdp.report import sections
 
-    lines = [content["title"], sections.paragraph("answer", content["answer"])]
-    if content["simulated"]:
-        checked = content["simulated"]
-        lines.append(
-            f"  checked    power {checked['power']:.3f}, level {checked['level']:.3f} in {checked['replicates']} "
-            "made-up data sets each"
-        )
+    lines = [content["title"], sections.paragraph("answer", content["answer"]), *checked]
     table = "\n".join(f"  {line}" for line in curve.table().splitlines())
     files = ", ".join(str(folder / name) for name in SHOWN if (folder / name).exists())
     return "\n".join([*lines, "", table, "", f"  files      {files}"])

@@ -18,6 +18,8 @@ from jaxdp.plan.solve import FORMULA, LEVEL, Planned, PlannedTest
 
 BY_NAME = "ask for it by name"
 SIMULATED_ROW = 400  # replicates of a row that has no formula
+NO_FEWER, NO_LESS = "It takes no fewer records at this epsilon.", "It takes no smaller epsilon with these records."
+LESS = 1e-3  # share of an epsilon, beyond what the search leaves open
 NEAR_ONE = 0.99  # a simulated power above it does not say how many records fewer would do without privacy
 
 
@@ -25,10 +27,11 @@ NEAR_ONE = 0.99  # a simulated power above it does not say how many records fewe
 class Row(Compact):
     """One test: the four quantities, one of which was found, and what privacy costs in records.
 
+    power: that of the answer, above the wanted one where the test refuses less (`note` says so).
     delta, rho: of Gaussian noise where it was planned; 0 and None for the test's own pure noise.
     found: name of the quantity that was looked for. reason: why there is no answer, or "".
-    cost_of_privacy: n over what the usual non-private test needs for this effect and power; None without answer, and
-    for a simulated power near 1.
+    cost_of_privacy: n over what the usual non-private test needs for this effect and the wanted power; None without
+    answer, and for a simulated power near 1.
     """
 
     method: str
@@ -42,6 +45,7 @@ class Row(Compact):
     reason: str = ""
     delta: float = 0.0
     rho: float | None = None
+    note: str = ""
 
     @property
     def sentence(self) -> str:
@@ -51,7 +55,7 @@ class Row(Compact):
         text = f"{self.method} finds an effect of {self.effect:.3g} in {self.n} records "
         text += f"at epsilon {spent(self.epsilon, 3)} "
         text += f"(delta {spent(self.delta, 3)}, rho {spent(self.rho, 4)} of zCDP) " if self.rho else ""
-        text += f"with power {self.power:.3g}."
+        text += f"with power {self.power:.3g}." + (f" {self.note}" if self.note else "")
         if self.cost_of_privacy is None:
             return text
         return f"{text} Privacy costs {self.cost_of_privacy:.3g} times the records of the usual non-private test."
@@ -80,11 +84,24 @@ def answer(
     wanted, method = unknown(**given), catalogue.own_name(method)
     planned = PlannedTest.of(method, setting, **how)
     given[wanted] = planned.solved(wanted, {name: value for name, value in given.items() if name != wanted})
-    measurable = planned.level < given["power"] and (planned.engine == FORMULA or given["power"] <= NEAR_ONE)
-    public = planned.public_n(given["effect"], given["power"]) if measurable else None
+    goal = given["power"]
+    measurable = planned.level < goal and (planned.engine == FORMULA or goal <= NEAR_ONE)
+    public = planned.public_n(given["effect"], goal) if measurable else None
+    note = _refused(planned, wanted, given["n"], given["epsilon"])
+    if wanted != "power" and (planned.engine == FORMULA or note):
+        given["power"] = planned.power(**{name: given[name] for name in ("n", "epsilon", "effect")})
     ratio = given["n"] / public if public else None
     rho = zcdp_rho(given["epsilon"], planned.delta) if planned.delta else None
-    return Row(method, wanted, **given, cost_of_privacy=ratio, engine=planned.engine, delta=planned.delta, rho=rho)
+    return Row(
+        method, wanted, **given, cost_of_privacy=ratio, engine=planned.engine, delta=planned.delta, rho=rho, note=note
+    )
+
+
+def _refused(planned: PlannedTest, wanted: str, n: int, epsilon: float) -> str:
+    """That the test takes no less than what was found; "" where it does, so that power alone decided."""
+    if wanted == "n" and planned.refuses(n - 1, epsilon):
+        return NO_FEWER
+    return NO_LESS if wanted == "epsilon" and planned.refuses(n, epsilon * (1.0 - LESS)) else ""
 
 
 def compare(

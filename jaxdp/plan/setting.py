@@ -246,16 +246,21 @@ def columns(key, *, n: int, setting: Setting, form: str, effect) -> Data:
     """Records of a scaled setting: x, y (n,) or indicators (n, L), z (n, d) or None."""
     key_x, key_y, *keys_z = jax.random.split(key, 2 + len(setting.z))
     places = [jax.random.uniform(k, (n,)) for k in keys_z]
+    noise = [_residuals(k, n, setting.tails) for k in (key_x, key_y)]
+    return made_of(places, *noise, setting=setting, form=form, effect=effect)
+
+
+def made_of(places, noise_x, noise_y, *, setting: Setting, form: str, effect) -> Data:
+    """`columns` of what was drawn: places in [0, 1] of each column of Z, standard residuals of X and Y, each (n,)."""
     # whole steps as the schema declares them: tests that compare equal values only would find none otherwise
     places = [_on_steps(u, column.values or column.days) for u, column in zip(places, setting.z, strict=True)]
     bins = [c.levels if c.levels > 1 else 0 for c in setting.z]
     codes = [jnp.floor(u * levels) if levels else 2.0 * u - 1.0 for u, levels in zip(places, bins, strict=True)]
     codes = with_repeats(codes, setting.z)
-    mean = jnp.zeros(n)
+    mean = jnp.zeros(len(noise_x))
     if setting.z:
         first = (codes[0] + 0.5) / bins[0] if bins[0] else places[0]
         mean = setting.mean_at(first, jnp)
-    noise_x, noise_y = (_residuals(k, n, setting.tails) for k in (key_x, key_y))
     x = _observed(mean + noise_x, setting.x, setting, form, 1.0)
     y = _observed(-mean + noise_y + effect * noise_x, setting.y, setting, form, jnp.sqrt(1.0 + effect**2))
     return Data(x, y, jnp.stack(codes, axis=1) if codes else None, domain=setting.domain(form))

@@ -212,6 +212,14 @@ class PlannedTest:
         except LevelLost:
             return 0.0
 
+    def refuses(self, n: int, epsilon: float) -> bool:
+        """Whether the test, or its plan, takes no such number of records at this epsilon."""
+        try:
+            self._require_level(int(n), float(epsilon))
+        except LevelLost:
+            return True
+        return n < self.plan.smallest_n
+
     def simulated(self, n: int, epsilon: float, effect: float) -> replicates_of.RejectionRate:
         """Counts over replicates of the real test."""
         test, design = self._simulation(n, epsilon, effect)

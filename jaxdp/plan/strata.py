@@ -31,7 +31,10 @@ def stratified_power(setting: Setting, n: int, epsilon, effect: float, level: fl
     # the test draws its null from the noisy margins of the release: here from those of some releases
     with jax.enable_x64(True):
         margins = np.repeat(np.asarray(expected_counts(released[:NULLS])), DRAWS // NULLS, axis=0)
-    null = _released(margins / margins.sum((1, 2, 3), keepdims=True), n, noise, 1)
+    total = margins.sum((1, 2, 3), keepdims=True)
+    # of few records the noise may leave none
+    laws_of_nulls = np.where(total > 0.0, margins, 1.0) / np.where(total > 0.0, total, float(cells.size))
+    null = _released(laws_of_nulls, n, noise, 1)
     quantile = np.quantile(_statistics(null, noise), 1.0 - level)
     clearance = n / (len(cells) * math.sqrt(noise.variance * cells[0].size))
     return float(np.mean(min(clearance / MIN_CLEARANCE, 1.0) * _statistics(released, noise) >= quantile))

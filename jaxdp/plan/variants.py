@@ -1,68 +1,131 @@
-"""Power by formula for the score test of one variant (docs/theory/score_test.md)."""
+"""Power for the score test of one variant (docs/theory/score_test.md), through the stages of the test itself."""
 
+import dataclasses
+import functools
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Norm
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp.data.dataset import Data, Domain
-from jaxdp.independence.variants import score_order, score_test
+from jaxdp.independence.variants import covariates, score_test
+from jaxdp.independence.variants.score_order import STAGES
 from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import continuous, laws
-from jaxdp.plan.setting import Setting
+from jaxdp.plan.setting import SCALED, Setting, made_of
 from jaxdp.statistics import score_sums
 
-WINSORIZE = 2.0  # the test's default
+PLACES = 4096  # records that stand for the law of the columns
+DRAWS, BATCH = 1000, 25  # of the noise of the stages
+GROUPS = 64  # at most, in place of the bins of a covariate
+SEED = 20_251
 
 
 def score_power(setting: Setting, n: int, epsilon: continuous.Budget, effect: float, level: float) -> float:
-    """ScoreTest of one column of levels: S ~ N(n E[h r], n var(h r)) + noise for its bound, judged with V + noise.
+    """ScoreTest of one column of levels, for `DRAWS` draws of the noise in its null model, mean and lines.
 
-    What is linear in Z counts as removed, and Z as uniform; the errors of both lines add variance to S. Where S lies
-    within bins, their means take a share of its mean and variance, none of V.
+    That noise decides the unit B of the residuals, what is left of Z in S, and whether a covariate is hidden, so that
+    p = 1. S ~ N(its mean, its variance) + noise, judged with V + noise, by the law of the columns. The same draws at
+    every n, budget and effect.
     """
-    test = _started(setting, n, epsilon)
-    shares = test.shares()
-    share = {name: shares[name] / sum(shares.values()) for name in shares}
-    left = 1.0 if test.bins is None else float(laws.occupied(n / test.bins[1]))
-    moves = score_sums.MOVES if test.bins is None else score_sums.MOVES_WITHIN
-    noise = laws.Noise.of(epsilon, share["scores"], moves)
-    noise_of_variance = laws.Noise.of(epsilon, share["squares"], 1.0)
-    # of a phenotype of two levels residuals reach 1 and the fitted mean beyond it
-    limit = WINSORIZE if not setting.y.levels else 1.0
-    seen = continuous.observed_moments(setting, effect, (1.0, limit), 0.0)
-    mean, product, null = (
-        n * float(np.mean(values))
-        for values in (seen["covariance"], seen["product_variance"], seen["var_x"] * seen["var_y"])
+    test, left = _started(setting, n, epsilon), 1.0
+    if test.bins is not None:
+        place, count = test.bins
+        groups = min(count, GROUPS)
+        # the share of the records that is left where both means of their bins are taken off
+        left = float(laws.occupied(n / count) / laws.occupied(PLACES / groups))
+        test = dataclasses.replace(test, bins=(place, groups))
+    times, shares = n / PLACES, test.shares()
+    # noise is as large against sums of so many records as it is against those of n
+    fewer = {name: _scaled(part, times) for name, part in test.parts.items()}
+    with jax.enable_x64(True):
+        found = _cases(dataclasses.replace(test, parts=fewer), _records(setting, effect))
+        case = {name: np.asarray(values) for name, values in found.items()}
+    noise, of_squares = (
+        laws.Noise.of(epsilon, shares[name] / sum(shares.values()), bound)
+        for name, bound in (("scores", test._moves), ("squares", 1.0))
     )
-    mean, product = left * mean, left * product
-    errors = _of_lines(setting, n, epsilon, share, limit, test.basis)
-    var_x, var_y = (float(np.mean(seen[name])) for name in ("var_x", "var_y"))
-    fits = n * (errors["of_y"] * var_x + errors["of_x"] * var_y + errors["of_x"] * errors["of_y"])
-    added = 0.0 if test.holds_any_shape else errors["product"]
-    product, null = product + added + fits, null + added + fits
-    floor = min(1e-3 * n, math.sqrt(noise_of_variance.variance))
-    null_sds = np.sqrt(np.maximum(null + noise_of_variance.quantiles(), floor))
-    return laws.noisy_sum_power(mean, math.sqrt(product), null_sds, noise, level, noise_of_variance.variance)
+    seen = ~case["lost"]
+    if not seen.any():
+        return 0.0
+    case = {name: values[seen] for name, values in case.items()}
+    squares = np.maximum(times * case["squares"][:, None] + of_squares.quantiles(), 0.0)
+    least = times * case["squared"] * np.maximum(left * case["spread"], 0.0)
+    null = np.maximum(squares, least[:, None]) + (times**2 * case["products"])[:, None]
+    mean = times * (left * case["scores"] - case["bias"])
+    power = laws.noisy_sum_power(
+        mean=mean,
+        sd=np.sqrt(np.maximum(times * left * case["variance"], 0.0)),
+        null_sds=np.sqrt(np.maximum(null, min(1e-3 * n, math.sqrt(of_squares.variance)))),
+        noise=noise,
+        level=level,
+        variance_noise=of_squares.variance,
+    )
+    return power * float(seen.mean())
 
 
-def _of_lines(setting: Setting, n: int, epsilon, share, limit: float, basis) -> dict[str, float]:
-    """Variance that the product of both lines' errors adds to S, and what errors of the fits add to h's and to r's."""
-    norm = Norm.L2 if isinstance(epsilon, laws.Concentrated) else Norm.L1
-    unit = (1.0 if setting.y.levels else setting.residual_sd) * limit  # B on the scale of [-1, 1]
-    model = laws.Noise.of(epsilon, share[score_order.MODEL], basis.bound(norm is Norm.L2)).variance
-    lines = laws.Noise.of(epsilon, share[score_order.LINES], basis.line_bound(norm, 1)).variance
-    inverse = np.linalg.inv(n * basis.typical())
-    return {
-        "product": model * lines * float(np.sum(inverse**2)) / unit**2,
-        "of_y": model * float(np.trace(inverse)) / (n * unit**2),
-        "of_x": lines * float(np.trace(inverse)) / n,
-    }
+@kept_jit
+def _cases(test: score_test.ScoreTest, data: Data):
+    """What the scores of `data` are about, and what the test counts beside them, for each draw of the noise (s,).
+
+    scores, squares, spread: S, V and D. variance: that of S. squared: what D is multiplied by where V is less.
+    products, bias: variance and mean that errors of the lines add to S. lost: whether p = 1.
+    """
+
+    ahead = test.ahead or ()
+
+    def of(key):
+        about, keys = test, jax.random.split(key, len(ahead))
+        for name, own in zip(ahead, keys, strict=True):
+            query_of, then = STAGES[name]
+            query = query_of(mechanism=test.parts[name], of=about)
+            noisy = laws.released(query, query.sensitivity(PLACES), own, query.statistic(None, data), PLACES)
+            about = then(about, query, noisy)
+        sums = {name: total[0] for name, total in about.statistic(None, data).items()}
+        return sums | {
+            "variance": _squares(about, data) - sums["scores"] ** 2 / PLACES,
+            "squared": about.model.residual_variance / about.model.limit**2,
+            "products": about.lines.product_variance[0],
+            "bias": about.lines.mean[0],
+            "lost": about._loses,
+        }
+
+    return jax.lax.map(of, jax.random.split(jax.random.key(SEED), DRAWS), batch_size=BATCH)
+
+
+def _scaled(part, times):
+    """The mechanism whose noise is smaller by this factor."""
+    return part.share(times**2 if isinstance(part, Gaussian) else times)
+
+
+def _squares(test: score_test.ScoreTest, data: Data):
+    """Sum of (h r)^2, both about the means of their bins: the variance of S."""
+    x, residuals = test.tested(data), test.residuals(data)
+    fitted = test.line_design(data) @ test.lines.coefficients.T
+    h = jnp.clip(score_sums.values(x, fitted.dtype) - fitted, -1.0, 1.0)[:, 0]
+    if test.bins is not None:
+        bins = covariates.cut(data.z, test.basis.columns, *test.bins, test.bound), test.bins[1]
+        size = jax.ops.segment_sum(jnp.ones(len(h)), *bins)
+        h, residuals = (part - (jax.ops.segment_sum(part, *bins) / size)[bins[0]] for part in (h, residuals))
+    return jnp.sum((h * residuals) ** 2)
+
+
+@functools.lru_cache(maxsize=16)
+def _records(setting: Setting, effect: float) -> Data:
+    """`PLACES` records that fill the law of the columns evenly."""
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
+    drawn = qmc.Sobol(2 + len(setting.z), seed=SEED).random(PLACES)
+    x, y = ndtri(np.clip(drawn[:, :2], 1e-9, 1.0 - 1e-9)).T
+    return made_of(list(drawn[:, 2:].T), x, y, setting=setting, form=SCALED, effect=effect)
 
 
 def _started(setting: Setting, n: int, epsilon) -> score_test.ScoreTest:
     """The test with what it takes for these columns, by public numbers."""
-    budget = {"mechanism": Gaussian(epsilon.rho)} if isinstance(epsilon, laws.Concentrated) else {"epsilon": epsilon}
     described = Domain((setting.x,), (setting.y,), setting.z)
     z = np.zeros((n, len(setting.z))) if setting.z else None
-    return score_test.ScoreTest(**budget).started(Data(np.zeros((n, 1)), np.zeros(n), z, described))
+    shapes = Data(np.zeros((n, 1)), np.zeros(n), z, described)
+    return score_test.ScoreTest(**laws.budget(epsilon)).started(shapes)

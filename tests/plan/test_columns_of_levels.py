@@ -1,6 +1,7 @@
 """Plans of columns with levels: formulas against simulation, and no formula where there is none for such columns."""
 
 import pytest
+from simulated_power import simulated
 
 from jaxdp import plan
 from jaxdp.cli import plan as cli_plan
@@ -36,8 +37,35 @@ def test_groups_without_an_order_have_no_formula_of_one_slope(method):
         plan.power(method, n=1000, epsilon=1.0, effect=0.3, setting=setting, engine="formula")
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("n", "epsilon", "effect", "y", "z"),
+    [
+        (268, 1.0, 0.3, NUMBER, ()),
+        (268, 1.0, 0.3, TWO, ()),
+        (558, 1.0, 0.3, NUMBER, (NUMBER,)),
+        (758, 1.0, 0.3, NUMBER, (NUMBER,)),
+    ],
+)
+def test_score_tests_are_planned_with_what_the_noise_hides(n, epsilon, effect, y, z):
+    """It hides that a covariate varies, and then p = 1; the unit of the residuals is as uncertain as their variance."""
+    setting = plan.Setting(x=TWO, y=y, z=z, scaled=True, bent=False)
+    planned = plan.power("score-test", n=n, epsilon=epsilon, effect=effect, setting=setting)
+    counted = simulated("score-test", n, epsilon, effect, setting, replicates=1000)
+    assert planned == pytest.approx(counted.rate, abs=0.03 + 2.0 * (counted.rate * (1.0 - counted.rate) / 1000) ** 0.5)
+
+
+@pytest.mark.full
+def test_strata_of_few_records_are_planned():
+    """The noise may leave no record in a table whose margins make a null."""
+    setting = plan.Setting(x=FOUR, y=FOUR, z=(TWO,), scaled=True)
+    assert plan.power("stratified-table", n=50, epsilon=0.01, effect=0.3, setting=setting) < 0.2
+
+
 @pytest.mark.parametrize(("power", "told"), [(0.3, "less often"), (0.97, "more often"), (0.82, "")])
 def test_a_check_that_contradicts_the_formula_is_said_to(power, told):
-    said = cli_plan.contradiction(0.8, {"power": power, "power_interval": [power - 0.04, power + 0.04]})
+    checked = {"planned": 0.8, "note": "", "power": power, "power_interval": [power - 0.04, power + 0.04]}
+    said = cli_plan.contradiction(checked)
     assert told in said
     assert bool(said) == bool(told)
+    assert "fewer records would do" not in cli_plan.contradiction(checked | {"note": "It takes no fewer records."})

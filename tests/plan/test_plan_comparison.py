@@ -157,7 +157,7 @@ def test_a_comparison_never_recommends_a_test_that_loses_its_level(monkeypatch):
     levels = {"median": (0.16, 0.26), "sum": (0.04, 0.06), "x": (0.2, 0.3)}
 
     def found(row, setting, args):
-        return {"level": 0.21, "level_interval": levels[row.method]}
+        return {"planned": 0.8, "power_interval": (0.77, 0.83), "level": 0.21, "level_interval": levels[row.method]}
 
     monkeypatch.setattr(cli_plan, "check", found)
     asked = argparse.Namespace(method=None, level=0.05)
@@ -172,6 +172,45 @@ def test_a_comparison_never_recommends_a_test_that_loses_its_level(monkeypatch):
     assert all("loses its level" in row.reason for row in none)
     by_name, _ = cli_plan.keeping_level(rows[:1], None, argparse.Namespace(method="median", level=0.05))
     assert not by_name[0].reason
+
+
+@pytest.mark.parametrize("wanted", ["n", "power"])
+def test_a_test_that_made_up_data_contradict_is_told_and_ranked_by_what_they_find(monkeypatch, wanted):
+    records = {"hidden": 558, "plain": 700, "slow": 900}
+    power = {"hidden": 0.8, "plain": 0.8, "slow": 0.8} if wanted == "n" else {"hidden": 0.9, "plain": 0.8, "slow": 0.2}
+    rows = [plan.Row(name, wanted, records[name], 1.0, 0.3, power[name], 3.0, "formula") for name in records]
+    found = {"hidden": 0.36, "plain": 0.81}
+
+    def checked(row, setting, args):
+        one = found[row.method]
+        near = {"power": one, "power_interval": (one - 0.04, one + 0.04), "level": 0.05, "level_interval": (0.04, 0.06)}
+        return {"planned": row.power, "note": row.note, "replicates": 400, **near}
+
+    monkeypatch.setattr(cli_plan, "check", checked)
+    kept, simulated = cli_plan.keeping_level(rows, plan.Setting(), argparse.Namespace(method=None, level=0.05))
+    last = ["slow", "hidden"] if wanted == "n" else ["hidden", "slow"]
+    assert [row.method for row in kept] == ["plain", *last]
+    assert simulated["power"] == 0.81
+    (hidden,) = (row for row in kept if row.method == "hidden")
+    assert (hidden.power, hidden.cost_of_privacy) == (0.36, None)
+    asked = argparse.Namespace(method="hidden", level=0.05)
+    (by_name,), simulated = cli_plan.keeping_level(rows[:1], plan.Setting(), asked)
+    assert "with power 0.36." in by_name.sentence
+    assert "less often" in " ".join(cli_plan.checked_lines(simulated, 0.05))
+
+
+def test_a_plan_says_where_the_test_takes_no_fewer_records():
+    """Winsorising is refused with fewer: the power there is far above the wanted one."""
+    groups = plan.Setting(x=Column(BINARY, 2), z=(), scaled=True)
+    row = plan.answer("winsorised-mean-difference", epsilon=1.0, effect=0.3, power=0.8, setting=groups)
+    assert row.power > 0.95
+    assert row.note
+    assert row.note in row.sentence
+    cheap = plan.answer("winsorised-mean-difference", n=row.n, effect=0.3, power=0.8, setting=groups)
+    assert "no smaller epsilon" in cheap.note
+    plain = plan.answer("mean-difference", epsilon=1.0, effect=0.3, power=0.8, setting=groups)
+    assert plain.power == pytest.approx(0.8, abs=0.005)
+    assert not plain.note
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest, Relation, Sensitivity
 from jaxdp.data.person_rows import DRAWS, PersonRows
 from jaxdp.results import Release, bare
-from jaxdp.statistics.tables.noisy_table_statistics import TINY, midranks, shares
+from jaxdp.statistics.tables.noisy_table_statistics import TINY, midranks, nearest_shares, shares
 
 SPREAD = 4.0  # |u|^2 <= |e_a - p|^2 |e_b - q|^2 <= 2 * 2: what one person adds to G, with any rows
 SHARE = 0.15  # of the budget of a table, for G
@@ -136,7 +136,7 @@ class SpreadOfPersons(PrivateTest):
     def _margins(self):
         """p (strata, r) and q (strata, c)."""
         cells = self._counts()
-        return shares(jnp.sum(cells, axis=2)), shares(jnp.sum(cells, axis=1))
+        return nearest_shares(jnp.sum(cells, axis=2)), nearest_shares(jnp.sum(cells, axis=1))
 
     def _counts(self):
         cells = jnp.asarray(self.released.value, float)

@@ -1,8 +1,9 @@
 """Dependence in a table of counts with noise of known variance: chi-squared, and the rank correlation of its groups.
 
-Symbols: N = noisy table (r, c) shifted to the total n; p, q = its margins, clipped at zero (and nowhere else: a floor
-breaks the level where a bin is nearly empty, docs/theory/quantile_table.md#null); E = n p q'; s, t = midrank scores
-under p and q; v = noise variance of a cell; R = Spearman's rank correlation with the rows and columns as ties.
+Symbols: N = noisy table (r, c) shifted to the total n; p, q = the shares nearest to its margins (a floor breaks the
+level where a bin is nearly empty, cutting off at zero where many levels are rare, docs/theory/quantile_table.md#null);
+E = n p q'; s, t = midrank scores under p and q; v = noise variance of a cell; R = Spearman's rank correlation with the
+rows and columns as ties.
 """
 
 import functools
@@ -35,7 +36,23 @@ def fitted_margins(table, total):
     """(table shifted to this total, shares of rows (r,), shares of columns (c,)); table of shape (..., r, c)."""
     shift = (total - jnp.sum(table, axis=(-2, -1), keepdims=True)) / (table.shape[-2] * table.shape[-1])
     table = table + shift
-    return table, shares(jnp.sum(table, axis=-1)), shares(jnp.sum(table, axis=-2))
+    return table, nearest_shares(jnp.sum(table, axis=-1)), nearest_shares(jnp.sum(table, axis=-2))
+
+
+def nearest_shares(sums):
+    """The shares (..., k) nearest to noisy sums over their total; none where it is not above zero.
+
+    One number is taken off all sums, those below it are 0. Cut off at zero instead, the noise of many rare levels would
+    add to the total, and divided by it the frequent ones would be too rare.
+    """
+    total = jnp.maximum(jnp.sum(sums, axis=-1, keepdims=True), 0.0)
+    ordered = -jnp.sort(-jax.lax.stop_gradient(sums), axis=-1)
+    number = 1.0 + jax.lax.broadcasted_iota(ordered.dtype, ordered.shape, ordered.ndim - 1)
+    excess = (jnp.cumsum(ordered, axis=-1) - total) / number
+    count = jnp.sum(ordered > excess, axis=-1, keepdims=True)
+    kept = sums > jnp.take_along_axis(excess, jnp.maximum(count - 1, 0), axis=-1)
+    taken = (jnp.sum(jnp.where(kept, sums, 0.0), axis=-1, keepdims=True) - total) / jnp.maximum(count, 1)
+    return jnp.where(kept, sums - taken, 0.0) / jnp.maximum(total, TINY)
 
 
 def shares(sums):
@@ -45,7 +62,7 @@ def shares(sums):
 
 
 def chi_squared(table, total, noise_variance):
-    """Q = sum (N - M)^2/(E + v) of noisy tables (..., r, c), E of the clipped margins and M of the margins as they are.
+    """Q = sum (N - M)^2/(E + v) of noisy tables (..., r, c), E of the nearest shares and M of the margins as they are.
 
     A margin below 0 counts in M: cut off there, a level that nobody holds would leave all of its noise in N - M in half
     of the releases, and less in the null tables, whose margins are drawn from above 0.

@@ -211,6 +211,11 @@ class TestSpec:
         """What a small p-value says is there."""
         return DEPENDENCE if self.one_column is None else self.one_column.finds
 
+    @property
+    def of_moments(self) -> bool:
+        """Whether a value counts by its distance, as in means and slopes; elsewhere by its rank, neighbours or cell."""
+        return self.own_units is not None or bool(self.planning and self.planning.linear)
+
     def as_published(
         self,
         name: str,

@@ -163,7 +163,8 @@ class Query(TableQuery[Answer]):
         """X, Y and Z."""
         clipped, times = self.entry.cls.leaves_out_clipped_z, self.y if self.entry.spec.of_times else ()
         finds = f"a {self.entry.spec.finds}" if self.entry.spec.one_column else self.entry.spec.finds
-        return Selection(table, self.columns, self.given, clipped_z=clipped, times=times, finds=finds)
+        more: dict[str, Any] = {"times": times, "finds": finds, "of_moments": self.entry.spec.of_moments}
+        return Selection(table, self.columns, self.given, clipped_z=clipped, **more)
 
     def loader(self, selection: Selection, key: Any) -> tuple[Query, Callable[..., Any]]:
         """Records in memory, or chunks of them, which are read once for every stage of the test."""

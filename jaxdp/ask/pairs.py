@@ -148,7 +148,8 @@ class PairsQuery(TableQuery[PairAnswers]):
 
     def selection(self, table: Table) -> Selection:
         """All columns and Z."""
-        return Selection(table, (*self.columns, *self.given), self.given)
+        of_moments = any(query.entry.spec.of_moments for query in self.asked)
+        return Selection(table, (*self.columns, *self.given), self.given, of_moments=of_moments)
 
     def loader(self, selection: Selection, key: Any) -> tuple[PairsQuery, Callable[..., Any]]:
         """Records in memory, or the table in chunks, for every stage of every release."""

@@ -111,7 +111,7 @@ class Selection:
 
     given: those of them that are conditioned on; all_given: each of them may be, as in a search.
     clipped_z: whether the query leaves out values of Z at a bound by itself. times: those that hold times to an event,
-    with that of the event. finds: what the query would take cells without a value for.
+    with that of the event. finds: what the query would take cells without a value for. of_moments: as of its test.
     """
 
     table: Table
@@ -121,6 +121,7 @@ class Selection:
     clipped_z: bool = False
     times: tuple[str, ...] = ()
     finds: str = DEPENDENCE
+    of_moments: bool = False
 
     def rows_beyond(self, needed: Callable[[int], int] = lambda rows: 0) -> int | None:
         """The number of rows, about, of a table that does not fit into its memory; None for one that does.
@@ -241,7 +242,8 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
             f"(in Python: force=True) ({OWNER})."
         )
     given = selection.names if selection.all_given else selection.given
-    harm = report.harm(given, clipped_z=selection.clipped_z or selection.all_given, finds=selection.finds)
+    how: dict[str, Any] = {"finds": selection.finds, "of_moments": selection.of_moments}
+    harm = report.harm(given, clipped_z=selection.clipped_z or selection.all_given, **how)
     if harm and not selection.table.reading.force:
         ways = (
             "widen the bounds if public knowledge allows"

@@ -98,6 +98,7 @@ class ColumnReport:
     values: Counter[float] = dataclasses.field(default_factory=Counter)
     numbers: int = 0
     times: int = 0
+    sums: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(2))  # of scaled values and their squares
     histogram: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(BINS, int))
 
     @property
@@ -307,6 +308,17 @@ class ColumnReport:
         return self.empty + (0 if self.rule.collects else self.unknown)
 
     @property
+    def reach(self) -> float:
+        """How many sds of the column, as it is filled, empty cells count beside the mean of its values; of levels 0."""
+        count = int(self.histogram.sum())
+        if not count:
+            return 0.0
+        mean, square = self.sums / count
+        distance = abs(float(self.rule.scaled_number(np.array([self.rule.missing]))[0]) - mean)
+        spread = max(square - mean**2, 0.0) + distance**2 * self.empty / self.cells
+        return distance / math.sqrt(spread) if spread else 0.0
+
+    @property
     def doubtful(self) -> int:
         """Cells that count as something else than they say, which a level for all others is not."""
         return self.unreadable + (0 if self.rule.pools else self.unknown) + self.outside
@@ -362,7 +374,9 @@ class ColumnReport:
         self.numbers += len(numbers)
 
     def _count_bins(self, numbers: np.ndarray) -> None:
-        places = np.floor((self.rule.scaled_number(numbers) + 1.0) * (BINS / 2)).astype(int)
+        scaled = self.rule.scaled_number(numbers)
+        self.sums += scaled.sum(), scaled @ scaled
+        places = np.floor((scaled + 1.0) * (BINS / 2)).astype(int)
         self.histogram += np.bincount(np.clip(places, 0, BINS - 1), minlength=BINS)
 
     @property
@@ -527,19 +541,36 @@ class ParseReport:
         """The columns that do not parse."""
         return [column for column in self.columns.values() if not column.parses]
 
-    def harm(self, given: Iterable[str], *, clipped_z: bool = False, finds: str = "dependence") -> str:
+    def _displaced(self, column: ColumnReport, given: set[str]) -> float:
+        """How many cells one sd beside the mean do to a covariance what the filled cells do (docs/theory/missing.md).
+
+        Beside the mean by r sds, a cell of Z does as much as 1 + r^2; of X or Y as r, and where both are empty in one
+        record as r times that of the other.
+        """
+        if column.rule.name in given:
+            return column.pooled + column.empty * column.reach**2
+        far = max(column.reach, 1.0)
+        others = [c for name, c in self.columns.items() if name not in given and c is not column]
+        both = [min(column.empty, other.empty) * far * max(other.reach, 1.0) for other in others]
+        return max([column.unnamed * far, *both])
+
+    def harm(
+        self, given: Iterable[str], *, clipped_z: bool = False, finds: str = "dependence", of_moments: bool = False
+    ) -> str:
         """Why cells that say no value would be taken for dependence, or for another level; else the empty text.
 
         Without a full stop. Records whose Z is unknown are compared as if their Z were equal; where X is unknown it
         takes one value, and if that happens more often for some values of Y, X and Y depend on each other through it.
         The bias grows with n, the spread with its root only (docs/theory/missing.md).
         given: the columns that are conditioned on. clipped_z: values of Z at a bound are left out by the test.
-        finds: what the test finds.
+        finds: what the test finds. of_moments: whether a value counts in it by its distance from the mean.
         """
         given = set(given)
         counts = [(c.pooled if c.rule.name in given else c.unnamed, c) for c in self.columns.values()]
-        count, column = max(counts, key=lambda pair: pair[0], default=(0, None))
-        if column is not None and not self.drops and count > max(1.0, MAX_FILLED * math.sqrt(column.cells)):
+        weighed = [(self._displaced(c, given) if of_moments else float(count), count, c) for count, c in counts]
+        weight, count, column = max(weighed, key=lambda one: one[0], default=(0.0, 0, None))
+        most = 0.0 if column is None else max(1.0, MAX_FILLED * math.sqrt(column.cells))
+        if column is not None and not self.drops and weight > most:
             if column.rule.name not in given and column.unknown > column.empty:
                 return (
                     f"{count} of {column.cells} cells of column {column.rule.name!r} hold none of its levels. They "
@@ -548,7 +579,7 @@ class ParseReport:
                 )
             return (
                 f"{count} of {column.cells} cells of column {column.rule.name!r} are empty or hold no value of it. "
-                f"Filled with one value they would be taken for {finds}"
+                f"Filled with one value{', far from the others,' * (count <= most)} they would be taken for {finds}"
             )
         for name in [] if clipped_z else sorted(given & set(self.columns)):
             column = self.columns[name]

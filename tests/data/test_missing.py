@@ -214,6 +214,69 @@ def test_bounds_as_wide_as_floats_allow_are_looked_through():
     assert not report.tied(["z"])
 
 
+def far_off(n=10_000, sd=5.0, seed=0):
+    """X, Y and Z whose stand-in, 50, lies 9 sds from their mean, and two groups."""
+    generator = np.random.default_rng(seed)
+    frame = pd.DataFrame({name: np.minimum(generator.exponential(sd, n), 100.0) for name in ("x", "y", "z")})
+    return frame.assign(g=generator.integers(0, 2, n))
+
+
+@pytest.mark.parametrize(
+    ("sd", "method", "empty", "count", "refused"),
+    [
+        (5.0, "mean-difference", ["y"], 2, ""),  # 2 cells of 9 sds: 18 of 25
+        (5.0, "mean-difference", ["y"], 3, "3 of 10000 cells of column 'y' .*far from the others"),
+        (10.0, "mean-difference", ["y"], 6, ""),
+        (10.0, "mean-difference", ["y"], 7, "column 'y'"),
+        (5.0, "partial-correlation", ["x", "y"], 1, "far from the others"),
+        (5.0, "linear-regression", ["z"], 1, "column 'z'"),
+        (5.0, "linear-regression", ["x"], 2, ""),
+        (5.0, None, ["x", "y"], 25, ""),  # neighbours and cells, which no distance moves
+        (
+            5.0,
+            None,
+            ["x", "y"],
+            26,
+            "26 of 10000 cells of column '.' are empty or hold no value of it. Filled with one",
+        ),
+    ],
+)
+def test_means_and_slopes_count_cells_by_how_far_off_they_are_filled(sd, method, empty, count, refused):
+    frame = emptied(far_off(sd=sd), empty, count)
+    schema = {"columns": {name: {"kind": "continuous", "bounds": [0, 100]} for name in ("x", "y", "z")}}
+    schema["columns"]["g"] = {"kind": "binary", "levels": [0, 1]}
+    query = {"x": "g", "y": "y"} if method == "mean-difference" else {"x": "x", "y": "y", "given": "z"}
+    how = {"schema": schema, "method": method, "epsilon": 1.0, "key": jax.random.key(0), **query}
+    if not refused:
+        assert size(jaxdp.test(frame, **how)) == 10_000
+        return
+    with pytest.raises(ValueError, match=refused):
+        jaxdp.test(frame, **how)
+
+
+def test_pairs_by_a_test_of_means_and_slopes_count_so_too():
+    schema = {"columns": {name: {"kind": "continuous", "bounds": [0, 100]} for name in ("x", "y", "z")}}
+    how = {"schema": schema, "columns": ["x", "y", "z"], "epsilon": 3.0, "key": jax.random.key(0)}
+    with pytest.raises(ValueError, match=r"3 of 10000 cells of column 'y' .*far from the others"):
+        jaxdp.test_pairs(emptied(far_off(), ["y"], 3), method="partial-correlation", **how)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("distance", [0.0, 1.0, 3.0])
+def test_the_most_cells_of_z_that_pass_keep_the_level_without_noise(distance):
+    """Half of the variance of X and of Y is due to Z; as many as pass are filled, and the correlation is not noised."""
+    n, rejected = 10_000, 0
+    count = int(25 / (1.0 + distance**2))
+    generator = np.random.default_rng(2)
+    for _ in range(1000):
+        z, x, y = generator.normal(size=(3, n))
+        x, y, filled = x + z, y + z, np.r_[np.full(count, distance), z[count:]]
+        left = [v - v.mean() - (filled - filled.mean()) * np.cov(v, filled)[0, 1] / filled.var() for v in (x, y)]
+        product = left[0] * left[1]
+        rejected += abs(product.sum()) > 1.96 * np.sqrt(product @ product)
+    assert 0.03 < rejected / 1000 < 0.09  # .057 in theory, +- 4.4 standard errors
+
+
 PERSONS = {"unit": "id", "columns": {name: {"kind": "continuous", "bounds": [0, 5]} for name in ("x", "y", "z")}}
 
 

@@ -151,7 +151,7 @@ class NoisyCounts(PrivateTest):
 
     def _detectable(self, release, level):
         """The size that would have been found; infinite where the level is below every rank, whatever the table."""
-        found = cramers_v.detectable(*self._released(release), level)
+        found = cramers_v.detectable(*self._released(release), level=level)
         return jnp.where(null_laws.never_so_small(self, level), math.inf, found)
 
     def _released(self, release):

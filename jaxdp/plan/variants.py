@@ -114,13 +114,17 @@ def _squares(test: score_test.ScoreTest, data: Data):
 
 @functools.lru_cache(maxsize=16)
 def _records(setting: Setting, effect: float) -> Data:
-    """`PLACES` records that fill the law of the columns evenly."""
+    """`PLACES` records that fill the law of the columns evenly.
+
+    Each comes with both signs of both residuals, or chance would leave a covariance beside that of a small effect.
+    """
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    drawn = qmc.Sobol(2 + len(setting.z), seed=SEED).random(PLACES)
+    drawn = qmc.Sobol(2 + len(setting.z), seed=SEED).random(PLACES // 4)
     x, y = ndtri(np.clip(drawn[:, :2], 1e-9, 1.0 - 1e-9)).T
-    return made_of(list(drawn[:, 2:].T), x, y, setting=setting, form=SCALED, effect=effect)
+    x, y, places = np.r_[x, x, -x, -x], np.r_[y, -y, y, -y], np.tile(drawn[:, 2:].T, 4)
+    return made_of(list(places), x, y, setting=setting, form=SCALED, effect=effect)
 
 
 def _started(setting: Setting, n: int, epsilon) -> score_test.ScoreTest:

@@ -260,7 +260,7 @@ def hidden(path: Path):
 
 
 @bounded_jit  # run by themselves, its two hundred small programs cost an answer more than its release
-def detectable(table, total, mechanism, sensitivity, level):
+def detectable(level, table, total, mechanism, sensitivity):
     """V that would have been found with power 0.8, along the released departure; NaN where noise hides rare cells."""
     path = path_of(jax.random.key(0), table, total, mechanism, sensitivity)  # of public numbers: any key will do
     least = critical(path, level)

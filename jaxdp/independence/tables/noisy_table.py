@@ -151,7 +151,7 @@ class NoisyCounts(PrivateTest):
 
     def _detectable(self, release, level):
         """The size that would have been found; infinite where the level is below every rank, whatever the table."""
-        found = cramers_v.detectable(*self._released(release), level=level)
+        found = cramers_v.detectable(level, *self._released(release))
         return jnp.where(null_laws.never_so_small(self, level), math.inf, found)
 
     def _released(self, release):

@@ -122,7 +122,7 @@ def test_levels_that_never_meet_have_the_size_of_their_table(law):
 @pytest.mark.full
 def test_what_would_have_been_found_is_found_with_that_power():
     table = jnp.full((3, 4), NUM / 12.0)
-    size = float(cramers_v.detectable(table + jnp.arange(12.0).reshape(3, 4), *released(Laplace(2.0)), MISS))
+    size = float(cramers_v.detectable(MISS, table + jnp.arange(12.0).reshape(3, 4), *released(Laplace(2.0))))
     p, *_ = ends((3, 4), size)
     assert 0.62 < (p <= MISS).mean() < 0.95
 
@@ -133,7 +133,7 @@ def test_rare_cells_are_hidden_by_noise_and_seen_without_it():
         found, _ = cramers_v.sized(jax.random.key(0), jnp.asarray(0.5), table[:2], *released(mechanism))
         assert bool(jnp.isnan(found)) == hidden
         assert bool(cramers_v.notes(table[:2], *released(mechanism))) == hidden
-        assert bool(jnp.isnan(cramers_v.detectable(table[:2], *released(mechanism), MISS))) == hidden
+        assert bool(jnp.isnan(cramers_v.detectable(MISS, table[:2], *released(mechanism)))) == hidden
 
 
 def in_strata(*laws):

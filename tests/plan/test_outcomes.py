@@ -29,9 +29,9 @@ ARMS = {
     ("setting", "n", "epsilon", "effect"),
     [
         (plan.SurvivalSetting(), 404, 1.0, 0.405),
-        (plan.SurvivalSetting(), 700, 0.5, 0.405),
+        pytest.param(plan.SurvivalSetting(), 700, 0.5, 0.405, marks=pytest.mark.nightly),
         (plan.SurvivalSetting(share=0.2, events=0.3, lost=0.4), 700, 1.0, 0.69),
-        (plan.SurvivalSetting(share=0.2, events=0.3, lost=0.4), 400, 4.0, 0.69),
+        pytest.param(plan.SurvivalSetting(share=0.2, events=0.3, lost=0.4), 400, 4.0, 0.69, marks=pytest.mark.nightly),
         (plan.SurvivalSetting(z=(Column(CATEGORICAL, 3),)), 700, 1.0, 0.405),
     ],
 )
@@ -96,13 +96,12 @@ def odds(covariates=0, **fields):
 
 
 @pytest.mark.full
-@pytest.mark.optimised
 @pytest.mark.parametrize(
     ("setting", "n", "epsilon", "delta", "effect"),
     [
         (odds(), 1000, 4.0, 0.0, 0.2),
-        (odds(3, rate=0.4), 5000, 1.0, 0.0, 0.12),
-        (odds(3, rate=0.1), 10_000, 1.0, 0.0, 0.16),
+        pytest.param(odds(3, rate=0.4), 5000, 1.0, 0.0, 0.12, marks=pytest.mark.nightly),
+        pytest.param(odds(3, rate=0.1), 10_000, 1.0, 0.0, 0.16, marks=pytest.mark.nightly),
         (odds(1, rate=0.05), 10_000, 4.0, 1e-6, 0.2),
         (odds(3, rate=0.4), 3146, 1.0, 0.0, 0.3),  # the noise of scales decides whether anything is found
     ],
@@ -186,11 +185,10 @@ def rates(covariates=0, **fields):
 
 
 @pytest.mark.full
-@pytest.mark.optimised
 @pytest.mark.parametrize(
     ("setting", "n", "epsilon", "delta", "effect"),
     [
-        (rates(), 3000, 4.0, 0.0, 0.06),
+        pytest.param(rates(), 3000, 4.0, 0.0, 0.06, marks=pytest.mark.nightly),
         (rates(1), 12_000, 1.0, 0.0, 0.08),
         (rates(2, dispersion=3.0), 10_000, 2.0, 1e-6, 0.09),
     ],

@@ -1,5 +1,6 @@
 """Suite-wide settings: strict keys, strict shapes, and the tiers: everyday tests, `--full`, `--nightly`."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -34,6 +35,14 @@ def x64():
     """Double precision throughout the test."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises KeyboardInterrupt, which a suite that runs in the background ignores."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.fixture

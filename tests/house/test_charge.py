@@ -251,7 +251,7 @@ class Interrupting(sqlite3.Connection):
 
 
 @pytest.fixture
-def interrupted_at(monkeypatch):
+def interrupted_at(monkeypatch, interruptible):
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *path, **how: connect(*path, factory=Interrupting, **how))
     yield lambda moment: setattr(Interrupting, "moment", moment)

@@ -146,7 +146,7 @@ def test_a_simulation_survives_kills(tmp_path, kills):
     assert len(read(path).records) == len(calm) == 2 * replicates // chunk
 
 
-def test_an_interrupt_while_records_are_synced_leaves_a_folder_that_goes_on(tmp_path, monkeypatch):
+def test_an_interrupt_while_records_are_synced_leaves_a_folder_that_goes_on(tmp_path, monkeypatch, interruptible):
     """Leaving wrote the same records again, and nothing could read the file any more."""
     path, sync, left = tmp_path / "task_0_of_1", os.fsync, [signal.SIGINT]
 

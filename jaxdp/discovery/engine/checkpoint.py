@@ -48,6 +48,7 @@ class Checkpoint(Tape):
     header: dict[str, Any] = dataclasses.field(default_factory=dict)
     answers: list[str] = dataclasses.field(default_factory=list)
     given: int = 0
+    begun_here: bool = False  # a strict search is charged, and so begun, before its records are read
 
     @property
     def after_failure(self) -> str:
@@ -68,6 +69,7 @@ class Checkpoint(Tape):
             nonce = secrets.token_hex(16)
             self.header = {"search": search, "nonce": nonce, "txid": _transaction(search, nonce)}
             self._write(json.dumps(self.header))
+            self.begun_here = True
             return
         other = self.header["search"]
         for name in sorted(set(search) | set(other)):
@@ -79,7 +81,7 @@ class Checkpoint(Tape):
 
     def warn_of_other_data(self) -> None:
         """Warns a search that goes on: a hash of its table would be an answer without noise, and none is kept."""
-        if self.answers or self.paid():
+        if not self.begun_here and (self.answers or self.paid()):
             warn_owner(
                 f"the search goes on with what is kept for {self.path}. jaxdp cannot check that the table is the one "
                 "that was read then; of another one the graph would be a mixture of both."

@@ -222,8 +222,8 @@ class _Purse:
     def require(self, cost: Cost) -> None:
         if not self._filter.admits(cost):
             raise BudgetExhausted(
-                f"budget exhausted: {cost} asked and {self.left} left of this session; nothing was charged and no data "
-                "were read."
+                f"budget exhausted: {cost} asked and {self.left} left of this session; nothing was charged and "
+                "nothing released."
             )
 
     def charge(self, method: str, cost: Cost, key: Any) -> None:

@@ -258,7 +258,7 @@ def test_the_spread_of_persons_is_that_of_their_mean_interactions_or_of_one_leve
 
 @pytest.mark.full
 @pytest.mark.optimised
-@pytest.mark.parametrize("cls", [jaxdp.NoisyTableChi2, jaxdp.ProjectedChi2])
+@pytest.mark.parametrize("cls", [jaxdp.NoisyTableChi2, pytest.param(jaxdp.ProjectedChi2, marks=pytest.mark.nightly)])
 def test_a_level_whose_persons_never_change_is_judged_by_those(cls):
     """A tenth of the persons say one thing in all rows, the others something else in each: .22 to .25 were rejected."""
     levels = Domain((Column("categorical", 3),), (Column("categorical", 3),))

@@ -206,16 +206,24 @@ def test_power_grows_with_dependence_and_scarce_cells_never_reject():
 RARE = [0.997, 0.001, 0.001, 0.001]
 
 
-@pytest.mark.parametrize("mechanism", [jaxdp.Laplace(1.0), Gaussian(0.5)], ids=["laplace", "gaussian"])
-@pytest.mark.parametrize("total", [50, 3000])
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("mechanism", "total"),
+    [
+        pytest.param(jaxdp.Laplace(1.0), 50, id="laplace-50"),
+        pytest.param(Gaussian(0.5), 3000, id="gaussian-3000"),
+        pytest.param(jaxdp.Laplace(1.0), 3000, id="laplace-3000", marks=pytest.mark.nightly),
+        pytest.param(Gaussian(0.5), 50, id="gaussian-50", marks=pytest.mark.nightly),
+    ],
+)
 def test_goodness_of_fit_of_rare_levels_has_its_level_and_power(mechanism, total):
     """Levels that expect 0.05 and 3 records: p was 1 whatever the counts. The null is simulated, so ranks are exact."""
     test = jaxdp.ProjectedGoodnessOfFit(mechanism=mechanism, probabilities=RARE, num_null=99)
-    null = table_p_values(test, RARE, total, 1000, seed=7)
+    null = table_p_values(test, RARE, total, 400, seed=7)
     for level in (0.05, 0.01):
-        assert np.sum(null <= level) <= binom.ppf(1 - 1e-6, 1000, level)
-    assert np.sum(null <= 0.05) >= binom.ppf(1e-6, 1000, 0.05)
-    assert np.all(table_p_values(test, [0.25] * 4, total, 50, seed=8) <= 0.01)
+        assert np.sum(null <= level) <= binom.ppf(1 - 1e-6, 400, level)
+    assert np.sum(null <= 0.05) >= binom.ppf(1e-6, 400, 0.05)
+    assert np.all(table_p_values(test, [0.25] * 4, total, 20, seed=8) <= 0.01)
 
 
 @pytest.mark.parametrize("probabilities", ["abc", 0.5, [0.5, 0.6], [1.0]])

@@ -80,7 +80,9 @@ def test_the_interval_leaves_out_zero_exactly_where_the_p_value_is_small(shape):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("p_value", [0.9, 0.051, 0.01])
+@pytest.mark.parametrize(
+    "p_value", [pytest.param(0.9, marks=pytest.mark.nightly), 0.051, pytest.param(0.01, marks=pytest.mark.nightly)]
+)
 def test_even_a_p_value_of_another_statistic_is_agreed_with(p_value):
     """The p-value of `projected-chi2` is not of the statistic that the interval inverts."""
     _, low, high = ends((3, 4), 0.05, p_value=jnp.asarray(p_value))
@@ -90,7 +92,14 @@ def test_even_a_p_value_of_another_statistic_is_agreed_with(p_value):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("shape", "size"), [((2, 2), 0.3), ((3, 4), 0.0), ((3, 4), 0.05), ((3, 4), 0.3), ((5, 4), 0.6)]
+    ("shape", "size"),
+    [
+        ((2, 2), 0.3),
+        ((3, 4), 0.0),
+        pytest.param((3, 4), 0.05, marks=pytest.mark.nightly),
+        ((3, 4), 0.3),
+        pytest.param((5, 4), 0.6, marks=pytest.mark.nightly),
+    ],
 )
 def test_coverage(shape, size):
     """Records: experiments/evidence/coverage/levels.jsonl."""

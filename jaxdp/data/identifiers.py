@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from jaxdp.data import batches, readers
+from jaxdp.data.column_counts import texts_of
 from jaxdp.data.notation import to_numbers
-from jaxdp.data.parse_report import texts_of
 
 PERSON, WORD, NUMBER, LABEL = 4, 3, 2, 1  # what a name says: whose a row is, a person, one of something, nothing
 MIN_KNOWN = {PERSON: 10, WORD: 10, NUMBER: 30, LABEL: 20}  # fewer different values are levels of a category

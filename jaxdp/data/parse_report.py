@@ -1,4 +1,4 @@
-"""For the owner of a file, never for release: how many cells of each column do not say what the schema expects.
+"""What the counts of a file's cells mean, for its owner, never for release.
 
 A column in another notation (decimal commas, percent signs, dates) would count as missing throughout, and an answer
 about it would be bought for nothing. The counts are private, so they go to the owner alone; no cell is quoted.
@@ -8,32 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from jaxdp.data import conditioning
-from jaxdp.data.coding import (
-    DATES,
-    DECIMAL_COMMA,
-    MISSING_MARKS,
-    OF_A_DRAFT,
-    PERCENTAGES,
-    THOUSANDS,
-    ColumnRule,
-    to_text,
-)
-from jaxdp.data.notation import ISO, to_numbers
-from jaxdp.data.texts import TextColumn, taken
+from jaxdp.data.coding import DATES, DECIMAL_COMMA, OF_A_DRAFT, PERCENTAGES, THOUSANDS, ColumnRule
+from jaxdp.data.column_counts import BINS, DECIMAL_COMMA_TOO, MAX_VALUES, ColumnCounts
+from jaxdp.data.notation import ISO
+from jaxdp.data.texts import taken
 
 MAX_FILLED = 0.25  # times the root of n: so many filled cells move a statistic by a quarter of its spread at most
 MAX_CLIPPED = 1.0  # the same of cells of Z beyond the bounds, which still say on which side they are
 FAILING_SHARE = 0.5  # of the cells that are not missing; from here on a column does not parse
-MAX_LOOKED_AT = 1000  # cells per column whose notation is guessed
-MAX_VALUES = 100_000  # distinct values of a column that are kept to see ties
 MIN_VALUES = 3  # fewer values are no order
 MAX_HEAPS = 4  # multiples that are found one beside the other until nothing is left to say
 MIN_PILES, PILED_SHARE = 5, 0.1  # values that pile up, and the records on them, from where on they are told
@@ -45,10 +34,7 @@ RESOLUTION = 0.05  # quantile of the distances of values that is taken for the s
 TIED_RECORDS, TIED_WHOLE = 4.0, 1.25  # so many records a value are taken for codes; of whole numbers, so many
 MIN_COUNTED, COUNTED_SHARE = 100, 0.4  # values of a counter, and their part of its range; samples of few ties have less
 DECIMAL_SHARE = 0.05  # so many numbers such as 1,5 for each one such as 1,234 tell the comma of both; fewer are slips
-_TRUTH = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f", "0", "1"})
-BINS = 40  # of a histogram of the scaled values
 CROWDED_SHARE, CROWDED_WIDTH = 0.9, 0.25  # so many of the values in so much of the bounds are told
-DECIMAL_COMMA_TOO = "numbers with a decimal comma and points at the thousands"
 WAYS_OUT = {
     PERCENTAGES: "write percent = true in the schema, and bounds in percent",
     DATES: 'write date = true in the schema (or date = "%d.%m.%Y"), and dates as bounds',
@@ -60,18 +46,6 @@ WAYS_OUT = {
     "truth values": 'write kind = "binary" and boolean = true in the schema instead of levels',
     "levels in another letter case": "write them as the file does, or boolean = true for truth values",
 }
-_NOTATIONS = (
-    (DECIMAL_COMMA_TOO, re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")),
-    (PERCENTAGES, re.compile(r"[-+]?[\d.,]+\s*%")),
-    ("numbers with a sign of currency", re.compile(r"[$€£¥]\s*[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s*[$€£¥]")),
-    (DATES, re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d{2}.*")),
-    (
-        THOUSANDS,
-        re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?|[-+]?\d{1,3}([.' \u00a0\u202f]\d{3})+(,\d+)?"),
-    ),
-    (DECIMAL_COMMA, re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")),
-    ("numbers with a unit", re.compile(r"[-+]?\d+(\.\d+)?\s*[^\W\d]+.*")),
-)
 
 
 def _step(values: np.ndarray) -> float:
@@ -81,41 +55,24 @@ def _step(values: np.ndarray) -> float:
     return float(np.quantile(distances, RESOLUTION))
 
 
-@dataclasses.dataclass
-class ColumnReport:
-    """Counts of one column. cells: all. missing: empty or marked. The rest that is not `plain` is doubtful.
-
-    values: how many records have each, of the first `numbers` within the bounds. times: dates with a time of day.
-    """
-
-    rule: ColumnRule
-    cells: int = 0
-    missing: int = 0
-    unreadable: int = 0
-    unknown: int = 0
-    outside: int = 0
-    notations: Counter[str] = dataclasses.field(default_factory=Counter)
-    values: Counter[float] = dataclasses.field(default_factory=Counter)
-    numbers: int = 0
-    times: int = 0
-    sums: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(2))  # of scaled values and their squares
-    histogram: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(BINS, int))
+class ColumnReport(ColumnCounts):
+    """What the counts of one column say: whether it parses, and where conditioning on it would go wrong."""
 
     @property
     def tied(self) -> bool:
         """Whether a continuous column without a declared step looks like codes: few values, many records of each."""
-        if not self.rule.is_continuous or self.rule.step or self._says_what_repeats or self.rule.heaps:
+        if self.rule.step or self.rule.heaps or self._says_what_repeats:
             return False
         share = TIED_WHOLE if self.is_whole else TIED_RECORDS
-        return MIN_VALUES <= len(self.values) <= min(MAX_VALUES, self.numbers / share)
+        return MIN_VALUES <= len(self.values) <= min(MAX_VALUES, self.values.total() / share)
 
     @property
     def counts_on(self) -> bool:
         """Whether a continuous column without a declared step looks like a counter of days: whole numbers, hardly one
         of which repeats, and which fill their range.
         """
-        rule, many = self.rule, len(self.values)
-        if not rule.is_continuous or rule.step or self._says_what_repeats or self.tied or many < MIN_COUNTED:
+        many = len(self.values)
+        if self.rule.step or self._says_what_repeats or self.tied or many < MIN_COUNTED:
             return False
         filled = COUNTED_SHARE * (max(self.values) - min(self.values) + 1.0)
         return filled <= many <= MAX_VALUES and self.is_whole
@@ -142,7 +99,7 @@ class ColumnReport:
         The values beside one are those at the distance of a few steps; a measured
         quantity that was rounded to its resolution has no piles, however many records share a value.
         """
-        values, counts = self._beside_heaps() if self.rule.is_continuous else (np.empty(0), np.empty(0))
+        values, counts = self._beside_heaps()
         if len(values) < MIN_VALUES:
             return 0, 0.0
         step = _step(values)
@@ -150,7 +107,7 @@ class ColumnReport:
         ends = (np.searchsorted(values, values + sign * (BESIDE + 0.5) * step) for sign in (1.0, -1.0))
         beside = (below[next(ends)] - below[next(ends)] - counts) / (2.0 * BESIDE)
         piled = counts > PILE_RATIO * beside + PILE_MORE
-        return int(np.sum(piled)), float(np.sum(counts[piled]) / self.numbers)
+        return int(np.sum(piled)), float(np.sum(counts[piled]) / self.values.total())
 
     @property
     def rounded(self) -> tuple[float, int]:
@@ -160,7 +117,7 @@ class ColumnReport:
         against a spread of the root of n. Values beside the multiples say how many would lie there unrounded. One
         value that is far more frequent than all others (zero) says nothing of rounding.
         """
-        values, counts = self._beside_heaps() if self.rule.is_continuous else (np.empty(0), np.empty(0))
+        values, counts = self._beside_heaps()
         if len(values) <= MIN_PILES:
             return 0.0, 0
         counts[np.argmax(counts)] = 0.0
@@ -177,7 +134,7 @@ class ColumnReport:
                 ratio = CLOSE_RATIO if size <= 2.0 * reach else ROUND_RATIO
                 least = max(ratio * chance, chance + ROUND_SDS * math.sqrt(chance))
                 hits = float(np.sum(counts[round_ones]))
-                told = hits > least + ROUND_RECORDS * math.sqrt(self.numbers)
+                told = hits > least + ROUND_RECORDS * math.sqrt(self.values.total())
                 if told and np.sum(counts[round_ones] > 0.0) >= MIN_PILES and hits - chance >= 0.9 * most:
                     found, most = size, max(most, hits - chance)
         return found, round(most)
@@ -208,7 +165,7 @@ class ColumnReport:
             multiple = multiple or 10.0 ** (math.floor(math.log10(rule.upper - rule.lower)) - 1)
             cause = f"{share:.0%} of the records lie on {count} values of column {rule.name!r} that are"
             return cause, multiple, rounded, True
-        cause = f"multiples of {multiple:g} in column {rule.name!r} are, by {rounded} of {self.numbers} records,"
+        cause = f"multiples of {multiple:g} in column {rule.name!r} are, by {rounded} of {self.values.total()} records,"
         return (cause, multiple, rounded, False) if rounded else None
 
     def _sufficient_heaps(self, multiple: float) -> tuple[float, ...]:
@@ -264,7 +221,7 @@ class ColumnReport:
         The more records there are, the finer must times be for the order within a step not to matter.
         """
         rule = self.rule
-        inner = [count for value, count in self.values.items() if rule.is_continuous and value < rule.upper]
+        inner = [count for value, count in self.values.items() if value < rule.upper]
         step = 0.0 if rule.step or not inner else self._resolution
         distinct = sum(inner) ** 2 / sum(count**2 for count in inner) if step else math.inf
         if distinct > COARSE * math.sqrt(self.cells):
@@ -288,98 +245,6 @@ class ColumnReport:
         )
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all its numbers are whole, as codes are."""
-        return all(value.is_integer() for value in self.values)
-
-    @property
-    def empty(self) -> int:
-        """Cells without a value for which a value stands in that the schema does not declare."""
-        return 0 if self.rule.fills else self.missing + self.unreadable
-
-    @property
-    def pooled(self) -> int:
-        """Cells counted as a value that they do not say and that the schema does not declare."""
-        return self.empty + (0 if self.rule.collects and not self.rule.pools else self.unknown)
-
-    @property
-    def unnamed(self) -> int:
-        """As `pooled`, of X or Y: there the level that a draft made for all others is one of its own."""
-        return self.empty + (0 if self.rule.collects else self.unknown)
-
-    @property
-    def reach(self) -> float:
-        """How many sds of the column, as it is filled, empty cells count beside the mean of its values; of levels 0."""
-        count = int(self.histogram.sum())
-        if not count:
-            return 0.0
-        mean, square = self.sums / count
-        distance = abs(float(self.rule.scaled_number(np.array([self.rule.missing]))[0]) - mean)
-        spread = max(square - mean**2, 0.0) + distance**2 * self.empty / self.cells
-        return distance / math.sqrt(spread) if spread else 0.0
-
-    @property
-    def doubtful(self) -> int:
-        """Cells that count as something else than they say, which a level for all others is not."""
-        return self.unreadable + (0 if self.rule.pools else self.unknown) + self.outside
-
-    @property
-    def parses(self) -> bool:
-        """False where half of the cells or more, missing ones aside, are doubtful, or all are missing."""
-        present = self.cells - self.missing
-        return self.cells == 0 or (present > 0 and self.doubtful < max(FAILING_SHARE * present, 1))
-
-    def add(self, values: Sequence) -> None:
-        """Counts some cells."""
-        self.cells += len(values)
-        if self.rule.vocabulary is not None:
-            self.missing += sum(count for text, count in texts_of(values).items() if text.lower() in MISSING_MARKS)
-        elif self.rule.levels and isinstance(self.rule.levels[0], str):
-            self._add_texts(values)
-        else:
-            self._add_numbers(values)
-
-    def _add_texts(self, values: Sequence) -> None:
-        for text, count in texts_of(values, self.rule.level_of).items():
-            if text in self.rule.levels:
-                continue
-            if text.lower() in MISSING_MARKS:
-                self.missing += count
-            else:
-                self.unknown += count
-                self._guess([text] * min(count, MAX_LOOKED_AT))
-
-    def _add_numbers(self, values: Sequence) -> None:
-        numbers = self.rule.numbers(values)
-        finite = np.isfinite(numbers)
-        texts = [to_text(values[place]) for place in np.flatnonzero(~finite).tolist()]
-        unreadable = [text for text in texts if text.lower() not in MISSING_MARKS]
-        self.missing += len(texts) - len(unreadable)
-        self.unreadable += len(unreadable)
-        self._guess(unreadable)
-        if self.rule.is_continuous:
-            if self.rule.is_date:
-                self.times += int(np.sum(numbers[finite] != np.floor(numbers[finite])))
-            outside = finite & ((numbers < self.rule.lower) | (numbers > self.rule.upper))
-            self.outside += int(np.sum(outside))
-            if len(self.values) <= MAX_VALUES:
-                self._count_values(numbers[finite & ~outside])
-            self._count_bins(numbers[finite & ~outside])
-        else:
-            self.unknown += int(np.sum(finite & ~np.isin(numbers, self.rule.levels)))
-
-    def _count_values(self, numbers: np.ndarray) -> None:
-        values, counts = np.unique(numbers, return_counts=True)
-        self.values.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
-        self.numbers += len(numbers)
-
-    def _count_bins(self, numbers: np.ndarray) -> None:
-        scaled = self.rule.scaled_number(numbers)
-        self.sums += scaled.sum(), scaled @ scaled
-        places = np.floor((scaled + 1.0) * (BINS / 2)).astype(int)
-        self.histogram += np.bincount(np.clip(places, 0, BINS - 1), minlength=BINS)
-
-    @property
     def crowding(self) -> str:
         """Where nine in ten values crowd into a small part of the bounds, in words; else the empty text."""
         total = int(self.histogram.sum())
@@ -393,25 +258,11 @@ class ColumnReport:
                 )
         return ""
 
-    def _guess(self, texts: Iterable[str]) -> None:
-        for text in texts:
-            if self.notations.total() >= MAX_LOOKED_AT:
-                return
-            self.notations[self._notation(text)] += 1
-
-    def _notation(self, text: str) -> str:
-        """A kind of notation; the empty text where none fits."""
-        levels = [str(level).lower() for level in self.rule.levels]
-        if text.lower() in levels:
-            return "levels in another letter case"
-        if levels and text.lower() in _TRUTH and set(levels) <= _TRUTH | {"0.0", "1.0"}:
-            return "truth values in other words"
-        if levels and text.lower() in ("false", "true"):
-            return "truth values"
-        number = float(to_numbers([text])[0])
-        if any(number == float(to_numbers([level])[0]) for level in levels):
-            return "numbers in another form than the levels"
-        return next((name for name, pattern in _NOTATIONS if pattern.fullmatch(text)), "")
+    @property
+    def parses(self) -> bool:
+        """False where half of the cells or more, missing ones aside, are doubtful, or all are missing."""
+        present = self.cells - self.missing
+        return self.cells == 0 or (present > 0 and self.doubtful < max(FAILING_SHARE * present, 1))
 
     @property
     def replaced(self) -> list[str]:
@@ -476,17 +327,6 @@ class ColumnReport:
                 way_out = f'not as the schema says, {form}: write their own format in it, such as date = "%d.%m.%Y"'
             return f", which look like {likely[0][0]}" + (f": {way_out}" if way_out else "")
         return ", in another unit or on another scale than the bounds" if self.outside else ""
-
-
-def texts_of(values: Sequence, text_of: Callable[[Any], str] = to_text) -> Counter[str]:
-    """How often each text occurs."""
-    if not isinstance(values, TextColumn):
-        return Counter(map(text_of, values))
-    texts, places = values.distinct
-    found: Counter[str] = Counter()
-    for text, count in zip(texts, np.bincount(places, minlength=len(texts)).tolist(), strict=True):
-        found[text_of(text)] += count
-    return found
 
 
 def describe_ties(columns: Iterable[ColumnReport]) -> list[str]:

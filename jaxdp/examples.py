@@ -108,34 +108,22 @@ class Example:
         return [] if made is None else made()
 
 
-def about_released(data, null, place: str, name: str, first: Mapping, known: Mapping, why: str, reached: float):
-    """Examples of a test whose stage "scores" rests on what the stage before it released, which no pair can know.
+def in_stages(whole: Example, known: Mapping, reached: Any, pairs: Callable[[], list], label: str = "scores"):
+    """A test whose last stage rests on what the stage before it released, which no pair can know; and that stage alone.
 
-    place: module of worst_pairs and worst_pairs_of_scores. first: what attacks reach of the first stage. known: fields
-    of the second one alone. why: no pair reaches its bounds in a whole run. reached: of them alone.
+    known: fields of the last stage, about public numbers. reached: what attacks reach of it. pairs: its worst pairs.
     """
-    published = BestKnown(0.5, why)
-    reaches = {**first, f"{name}.scores": published, f"{name}.squares": published}
-    whole: dict[str, Any] = {
-        "null": null,
-        "attack_tightness": reaches,
-        "worst_pairs": f"{place}:worst_pairs",
-        "search": PairSearch(records=9),
-    }
-    alone: dict[str, Any] = {
-        "attack_tightness": dict.fromkeys(("scores", "squares"), reached),
-        "worst_pairs": f"{place}:worst_pairs_of_scores",
-    }
-    told: dict[str, Any] = {
-        "without_null": "its level is that of the first example",
-        "label": "scores",
-        "bounds_only": True,
-    }
-    return (
-        Example(data, **whole, audit=AuditSettings(fields=known, neighbours=alone["worst_pairs"])),
-        Example(data, **alone, **told, fields=known, search=whole["search"]),
-        Example(data, **whole, make=with_gaussian_noise, label="zcdp"),
+    alone = dataclasses.replace(
+        whole,
+        null=None,
+        without_null="its level is that of the whole test",
+        fields=known,
+        label=label,
+        attack_tightness=reached,
+        worst_pairs=pairs,
+        bounds_only=True,
     )
+    return dataclasses.replace(whole, audit=AuditSettings(fields=known, neighbours=pairs)), alone
 
 
 def with_gaussian_noise(cls: type, rho, **fields):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 import jax
@@ -9,10 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
-from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp
+from jaxdp.examples import BestKnown, Example, PairSearch, in_stages, in_zcdp
 from jaxdp.statistics.regression_scores import Start
 
-PLACE = "jaxdp.independence.continuous.logistic_examples"
 ONE_GIVEN = Domain((Column(),), (Column(BINARY, 2),), (Column(),))
 UNKNOWN = (
     "the pair that moves it most sits on a released start, which no pair can know; of nine records the start is steep"
@@ -68,52 +68,28 @@ def pairs_about(start: Start, made=_made):
     return pairs
 
 
-def worst_pairs_of_scores():
-    """About `known`, where the norm is one of L1."""
-    return pairs_about(known())
-
-
-def worst_pairs_of_scores_in_length():
-    """The same in L2."""
-    return pairs_about(known(euclidean=True))
-
-
-def examples_of(place: str, data, null, *, reached: Mapping, alone: Mapping, whole: Mapping, about: Mapping, starts):
+def examples_of(
+    data, null, pairs, *, reached: Mapping, alone: Mapping, whole: Mapping, about: Mapping, starts, made=_made
+):
     """Examples of a regression: whole runs, and the last round about public starts, with pure noise and in zCDP.
 
-    place: module of the pairs. reached: what attacks reach of whole runs, by the stage; alone: of the last round, by
-    its parts. whole, about: fields of whole runs, and of the last round. starts: about which it is attacked, in L1 and
-    in L2.
+    pairs: those of whole runs, made by hand. reached: what attacks reach of whole runs, by the stage; alone: of the
+    last round, by its parts. whole, about: fields of whole runs, and of the last round. starts: about which it is
+    attacked, in L1 and in L2. made: as of `pairs_about`.
     """
     in_sums, in_length = ({**about, "start": start} for start in starts)
-    pairs = f"{place}:worst_pairs_of_scores"
+    of_sums, of_length = (functools.partial(pairs_about, start, made) for start in starts)
     run = Example(
-        data,
-        null=null,
-        fields=whole,
-        attack_tightness=reached,
-        worst_pairs=f"{place}:worst_pairs",
-        search=PairSearch(records=9),
-        audit=AuditSettings(fields=in_sums, neighbours=pairs),
+        data, null=null, fields=whole, attack_tightness=reached, worst_pairs=pairs, search=PairSearch(records=9)
     )
-    last = Example(
-        data,
-        without_null="its level is that of the first example",
-        fields=in_sums,
-        label="scores",
-        attack_tightness=alone,
-        worst_pairs=pairs,
-        search=PairSearch(records=9),
-        bounds_only=True,
-    )
-    length = {"fields": in_length, "label": "scores-zcdp", "worst_pairs": f"{pairs}_in_length"}
-    return run, last, in_zcdp(run), in_zcdp(last, **length)
+    run, last = in_stages(run, in_sums, alone, of_sums)
+    return run, last, in_zcdp(run), in_zcdp(last, fields=in_length, label="scores-zcdp", worst_pairs=of_length)
 
 
 EXAMPLES = examples_of(
-    PLACE,
     answers,
     answers_of_z,
+    worst_pairs,
     reached={
         "MomentMatrix": 0.93,
         "LogisticRegression.scores": BestKnown(0.3, UNKNOWN),

@@ -12,12 +12,11 @@ import numpy as np
 
 from jaxdp.data.dataset import Data
 from jaxdp.examples import BestKnown
-from jaxdp.independence.continuous import logistic_examples, poisson_examples
+from jaxdp.independence.continuous import logistic_examples
 from jaxdp.independence.continuous.logistic_examples import ABOUT, FEW, HALF, UNKNOWN
-from jaxdp.independence.continuous.poisson_examples import ONE_GIVEN, PARTS, made
+from jaxdp.independence.continuous.poisson_examples import ONE_GIVEN, PARTS, made, worst_pairs
 from jaxdp.statistics.loss_family import NEAR, UNITS, Loss
 
-PLACE = "jaxdp.independence.continuous.m_estimator_examples"
 MOST, MEAN = 10.0, 1.0  # largest amount, and the mean of one where X and Z are 0
 
 
@@ -58,26 +57,14 @@ def answers_of_z(key, n: int) -> Data:
     return answers(key, n, 0.0)
 
 
-worst_pairs = poisson_examples.worst_pairs
-
-
-def worst_pairs_of_scores():
-    """About `known`, where the norm is one of L1."""
-    return logistic_examples.pairs_about(known(), made)
-
-
-def worst_pairs_of_scores_in_length():
-    """The same in L2."""
-    return logistic_examples.pairs_about(known(euclidean=True), made)
-
-
 EXAMPLES = logistic_examples.examples_of(
-    PLACE,
     answers,
     answers_of_z,
+    worst_pairs,
     reached={"MomentMatrix": 0.93, **{f"MEstimator.{part}": BestKnown(0.001, UNKNOWN) for part in PARTS}},
     alone={**dict.fromkeys(PARTS, 0.95), "squares": 0.93},  # of the grid of records
     whole={**FEW, **LOSS},
     about={**ABOUT, **LOSS, "scaled": True},
     starts=(known(), known(euclidean=True)),
+    made=made,
 )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from jaxdp.examples import about_released
+from jaxdp.examples import BestKnown, Example, PairSearch, in_stages, in_zcdp
 from jaxdp.independence.continuous.moment_examples import of_groups, two_groups, two_groups_null
 from jaxdp.statistics.group_scores import Groups
 
-PLACE = "jaxdp.independence.continuous.mean_examples"
-UNKNOWN = "the pair that moves it most sits on released sizes, which no pair can know"
+PUBLISHED = BestKnown(0.5, "the pair that moves it most sits on released sizes, which no pair can know")
 # the second stage alone, about groups of three tenths and a mean of -0.4
 ABOUT_KNOWN_GROUPS = {"stage": "scores", "groups": Groups(share=0.3, centre=-0.4, count_noise=1.0, sum_noise=4.0)}
 
@@ -26,6 +25,12 @@ def worst_pairs_of_scores():
     ]
 
 
-MEANS = about_released(
-    two_groups, two_groups_null, PLACE, "MeanDifference", {"GroupSizes": 0.98}, ABOUT_KNOWN_GROUPS, UNKNOWN, 0.98
+WHOLE = Example(
+    two_groups,
+    null=two_groups_null,
+    attack_tightness={"GroupSizes": 0.98, "MeanDifference.scores": PUBLISHED, "MeanDifference.squares": PUBLISHED},
+    worst_pairs=worst_pairs,
+    search=PairSearch(records=9),
 )
+ALONE = dict.fromkeys(("scores", "squares"), 0.98)
+MEANS = (*in_stages(WHOLE, ABOUT_KNOWN_GROUPS, ALONE, worst_pairs_of_scores), in_zcdp(WHOLE))

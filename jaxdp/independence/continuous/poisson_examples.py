@@ -12,7 +12,6 @@ from jaxdp.independence.continuous import logistic_examples
 from jaxdp.independence.continuous.logistic_examples import ABOUT, FEW, HALF, UNKNOWN
 from jaxdp.statistics.regression_families import CAP_LEAST, POISSON
 
-PLACE = "jaxdp.independence.continuous.poisson_examples"
 COUNT = Column(from_zero=True)
 ONE_GIVEN = Domain((Column(),), (COUNT,), (Column(),))
 MOST, MEAN = 10, 1.5  # largest count, and the mean of one where X and Z are 0
@@ -65,24 +64,15 @@ def worst_pairs():
     return [(made(1.0, 1.0, 1.0), made(0.0, 0.0, 0.5)), (made(1.0, 1.0, 1.0), made(-1.0, 1.0, 0.0))]
 
 
-def worst_pairs_of_scores():
-    """About `known`, where the norm is one of L1."""
-    return logistic_examples.pairs_about(at_the_cap(), made)
-
-
-def worst_pairs_of_scores_in_length():
-    """The same in L2."""
-    return logistic_examples.pairs_about(at_the_cap(euclidean=True), made)
-
-
 PARTS = ("scores", "information", "squares")
 EXAMPLES = logistic_examples.examples_of(
-    PLACE,
     answers,
     answers_of_z,
+    worst_pairs,
     reached={"MomentMatrix": 0.93, **{f"PoissonRegression.{part}": BestKnown(0.001, UNKNOWN) for part in PARTS}},
     alone={**dict.fromkeys(PARTS, 0.98), "squares": 0.95},  # of the grid of records
     whole=FEW,
     about={**ABOUT, "scaled": True},
     starts=(at_the_cap(), at_the_cap(euclidean=True)),
+    made=made,
 )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import Data
-from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
+from jaxdp.examples import BestKnown, Example, PairSearch, in_stages, in_zcdp
 from jaxdp.independence.continuous.moment_examples import linear, linear_null
 from jaxdp.statistics import residual_scores
 from jaxdp.statistics.residual_scores import Noisy
 
-PLACE = "jaxdp.independence.continuous.residual_examples"
 BOUND = 4.0  # of the normal columns of `linear`
-SEARCH = PairSearch(records=9)
 PUBLISHED = BestKnown(0.5, "the pair that moves it most sits on released moments, which no pair can know")
 MOMENTS = np.array(  # of (1, z, x, y) per record
     [[1.0, 0.1, -0.2, 0.0], [0.1, 0.2, 0.06, 0.08], [-0.2, 0.06, 0.3, 0.1], [0.0, 0.08, 0.1, 0.25]]
@@ -70,63 +70,34 @@ def worst_pairs_in_length():
     return [(_made(BOUND * np.array([1.0, 1.0, 1.0])), _made(BOUND * np.array([-1.0, 1.0, -1.0])))]
 
 
-def worst_pairs_of_slopes():
-    """The score of a slope moves by its range, its square from 0 to the largest."""
-    return _pairs(False)
-
-
-def worst_pairs_of_correlations():
-    """`worst_pairs_of_slopes` for a correlation."""
-    return _pairs(True)
-
-
-def _pairs(correlation: bool):
+def worst_pairs_of_scores(correlation: bool):
+    """The score of a slope or a correlation moves by its range, its square from 0 to the largest."""
     high, low, none, far = map(_made, _extreme_records(correlation))
     return [(high, low), (far, none), (low, none)]
 
 
 FEW = {"bound": BOUND, "enforce_rule": False}  # contracts take few records
 KNOWN = {"known_moments": True}
-STAGES = {"MomentMatrix": 0.98}
 
 
-def examples(name: str, pairs: str) -> tuple[Example, ...]:
-    """Of a class of this name with these worst pairs of its scores."""
-    staged = {**STAGES, f"{name}.scores": PUBLISHED, f"{name}.squares": PUBLISHED}
+def examples(name: str, correlation: bool) -> tuple[Example, ...]:
+    """Of a class of this name."""
+    reached = {"MomentMatrix": 0.98, f"{name}.scores": PUBLISHED, f"{name}.squares": PUBLISHED}
+    whole = Example(
+        linear,
+        null=linear_null,
+        fields=FEW,
+        make=of_stage,
+        attack_tightness=reached,
+        worst_pairs=worst_pairs_of_moments,
+        search=PairSearch(records=9),
+    )
+    pairs = functools.partial(worst_pairs_of_scores, correlation)
     return (
-        Example(
-            linear,
-            null=linear_null,
-            fields=FEW,
-            make=of_stage,
-            attack_tightness=staged,
-            worst_pairs=f"{PLACE}:worst_pairs_of_moments",
-            search=SEARCH,
-            audit=AuditSettings(fields=KNOWN, neighbours=f"{PLACE}:{pairs}"),
-        ),
-        Example(
-            linear,
-            without_null="its level is that of the first example",
-            fields=KNOWN,
-            make=of_stage,
-            label="scores",
-            attack_tightness={"scores": 0.98, "squares": 0.98},
-            worst_pairs=f"{PLACE}:{pairs}",
-            search=SEARCH,
-            bounds_only=True,
-        ),
-        Example(
-            linear,
-            null=linear_null,
-            fields=FEW,
-            make=with_gaussian_noise,
-            label="zcdp",
-            attack_tightness={**staged, "MomentMatrix": 0.97},
-            worst_pairs=f"{PLACE}:worst_pairs_in_length",
-            search=SEARCH,
-        ),
+        *in_stages(whole, KNOWN, dict.fromkeys(("scores", "squares"), 0.98), pairs),
+        in_zcdp(whole, attack_tightness={**reached, "MomentMatrix": 0.97}, worst_pairs=worst_pairs_in_length),
     )
 
 
-SLOPES = examples("LinearRegression", "worst_pairs_of_slopes")
-CORRELATIONS = examples("PartialCorrelation", "worst_pairs_of_correlations")
+SLOPES = examples("LinearRegression", False)
+CORRELATIONS = examples("PartialCorrelation", True)

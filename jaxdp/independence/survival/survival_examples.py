@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
-from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, about_released
+from jaxdp.examples import BestKnown, Example, PairSearch, in_stages, in_zcdp
 from jaxdp.statistics import log_rank
 from jaxdp.statistics.log_rank import BINS, Curves
 
-PLACE = "jaxdp.independence.survival.survival_examples"
 TIMES = Domain((Column(BINARY, 2),), (Column(), Column(BINARY, 2)))
-UNKNOWN = "the pair that moves it most sits on released counts, which no pair can know"
+PUBLISHED = BestKnown(0.5, "the pair that moves it most sits on released counts, which no pair can know")
+REACHED = {"EventCounts": 1.0, "LogRank.scores": PUBLISHED, "LogRank.squares": PUBLISHED}
+ALONE = dict.fromkeys(("scores", "squares"), 0.99)
 BLOCKS = 6
 
 
@@ -46,33 +48,6 @@ ABOUT_KNOWN_CURVES = {"stage": "scores", "curves": KNOWN, "blocks": BLOCKS}
 IN_STRATA = {"stage": "scores", "curves": known(2), "blocks": BLOCKS, "strata": (2,)}
 WHOLE_STEPS = dataclasses.replace(TIMES, y=(Column(values=25), TIMES.y[1]))
 TWO_STRATA = dataclasses.replace(TIMES, z=(Column(BINARY, 2),))
-
-
-def in_strata() -> tuple[Example, ...]:
-    """The test given two strata: whole, and its second stage about known curves."""
-    unknown = BestKnown(0.5, UNKNOWN)
-    return (
-        Example(
-            times_in_strata,
-            null=equal_times_in_strata,
-            fields={"blocks": BLOCKS},
-            label="strata",
-            attack_tightness={"EventCounts": 1.0, "LogRank.scores": unknown, "LogRank.squares": unknown},
-            worst_pairs=f"{PLACE}:worst_pairs_in_strata",
-            search=PairSearch(records=9),
-            audit=AuditSettings(fields=IN_STRATA, neighbours=f"{PLACE}:worst_pairs_of_scores_in_strata"),
-        ),
-        Example(
-            times_in_strata,
-            without_null="its level is that of the whole test given strata",
-            fields=IN_STRATA,
-            label="strata-scores",
-            attack_tightness=dict.fromkeys(("scores", "squares"), 0.99),
-            worst_pairs=f"{PLACE}:worst_pairs_of_scores_in_strata",
-            search=PairSearch(records=9),
-            bounds_only=True,
-        ),
-    )
 
 
 def times(key, n: int, ratio: float = 3.0) -> Data:
@@ -154,25 +129,27 @@ def worst_pairs_of_scores(strata: int = 1):
     return [(record(np.argmax(values)), record(np.argmin(values))) for values in (scores, scores**2)]
 
 
-def worst_pairs_of_scores_in_strata():
-    """Those of `worst_pairs_of_scores` whose records may lie in different strata."""
-    return worst_pairs_of_scores(2)
-
-
+WHOLE = Example(
+    times, null=equal_times, attack_tightness=REACHED, worst_pairs=worst_pairs, search=PairSearch(records=9)
+)
+GIVEN_STRATA = dataclasses.replace(
+    WHOLE,
+    data=times_in_strata,
+    null=equal_times_in_strata,
+    fields={"blocks": BLOCKS},
+    label="strata",
+    worst_pairs=worst_pairs_in_strata,
+)
 EXAMPLES = (
-    *about_released(times, equal_times, PLACE, "LogRank", {"EventCounts": 1.0}, ABOUT_KNOWN_CURVES, UNKNOWN, 0.99),
-    *in_strata(),
-    Example(
-        times_in_steps,
+    *in_stages(WHOLE, ABOUT_KNOWN_CURVES, ALONE, worst_pairs_of_scores),
+    in_zcdp(WHOLE),
+    *in_stages(GIVEN_STRATA, IN_STRATA, ALONE, functools.partial(worst_pairs_of_scores, 2), "strata-scores"),
+    dataclasses.replace(
+        WHOLE,
+        data=times_in_steps,
         null=equal_times_in_steps,
         fields={"blocks": BLOCKS},
         label="steps",
-        attack_tightness={
-            "EventCounts": 1.0,
-            "LogRank.scores": BestKnown(0.5, UNKNOWN),
-            "LogRank.squares": BestKnown(0.5, UNKNOWN),
-        },
-        worst_pairs=f"{PLACE}:worst_pairs_in_steps",
-        search=PairSearch(records=9),
+        worst_pairs=worst_pairs_in_steps,
     ),
 )

@@ -12,6 +12,8 @@ import numpy as np
 from jax.scipy.special import erfc
 from jax.scipy.stats import norm
 
+from jaxdp._base.bisection import bisected
+
 _TINY = 1e-30
 _CLOSE = 4.0  # where Mills' ratio passes to its continued fraction
 _FAR, _NODES = 9.0, 361  # of the trapezoid rule for a normal variable, in sds
@@ -280,12 +282,5 @@ def normal_plus_normals(value, sd, scales):
 
 def two_sided_quantile(p_value, spread, level: float = 0.05):
     """x with p_value(x) = level, by bisection on [0, 25 spreads]: half the width of an interval."""
-
-    def halve(_, ends):
-        low, high = ends
-        middle = 0.5 * (low + high)
-        above = p_value(middle) > level
-        return jnp.where(above, middle, low), jnp.where(above, high, middle)
-
-    low, high = jax.lax.fori_loop(0, 26, halve, (jnp.zeros_like(spread), SUM_FAR * spread))
+    low, high = bisected(lambda x: p_value(x) > level, jnp.zeros_like(spread), SUM_FAR * spread, 26)
     return 0.5 * (low + high)

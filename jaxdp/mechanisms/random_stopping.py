@@ -15,6 +15,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
+from jaxdp._base.bisection import bisected
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm
 from jaxdp.mechanisms.law import PureLaw
@@ -105,10 +106,7 @@ def mean_of(eta: float, gamma: float) -> float:
 
 def gamma_of(eta: float, mean_runs: float) -> float:
     """The gamma with E[K] = mean_runs, by bisection on its logarithm."""
-    low, high = -60.0, -1e-9
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if mean_of(eta, np.exp(middle)) > mean_runs else (low, middle)
+    _, high = bisected(lambda gamma: mean_of(eta, np.exp(gamma)) > mean_runs, -60.0, -1e-9, 200, xp=np)
     return float(np.exp(high))
 
 

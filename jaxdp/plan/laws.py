@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import null_laws
+from jaxdp._base.bisection import bisected
 from jaxdp._base.kept_programs import kept_jit
 from jaxdp.core import Cost, Release
 from jaxdp.independence.continuous import score_law
@@ -45,18 +46,6 @@ def released(query, bounds, key, value, num_records) -> Release:
     else:
         noise = mechanism.noise(key, bounds, jnp.shape(value))
     return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), num_records)
-
-
-def bisected(holds, start, end, steps: int = STEPS):
-    """The last place known to hold and the first known not to, between `start`, where a condition holds, and `end`.
-
-    holds: condition of a number, or of each of an array, that ceases once on the way.
-    """
-    for _ in range(steps):
-        middle = 0.5 * (start + end)
-        held = holds(middle)
-        start, end = np.where(held, middle, start), np.where(held, end, middle)
-    return start, end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -291,7 +280,8 @@ def _critical(null_sds, noise: Noise, level, variance_noise, scores: bool):
     reach = np.sqrt(null_sds**2 + (2.5 if noise.normal else 0.25) * variance_noise / noise.scale**2) + noise.scale
     far = (40.0 + 2.0 * np.log(1.0 / level)) * reach
     with np.errstate(all="ignore"):  # of the side of a choice that is not taken
-        return bisected(lambda value: p_value(value, null_sds, scale, spread) > level, np.zeros_like(null_sds), far)[1]
+        ends = np.zeros_like(null_sds), far
+        return bisected(lambda value: p_value(value, null_sds, scale, spread) > level, *ends, STEPS, xp=np)[1]
 
 
 def _p_value_of_scores(value, sd, scale, variance_noise, *, normal: bool):
@@ -365,7 +355,7 @@ def largest_quantile_power(null, other, scale: float, level: float) -> float:
 
     reach = 60.0 * scale
     far = reach + max(float(values.max()) for values, _ in null)
-    return tail(other, bisected(lambda t: max(tail(law, t) for law in null) > level, -reach, far)[1])
+    return tail(other, bisected(lambda t: max(tail(law, t) for law in null) > level, -reach, far, STEPS, xp=np)[1])
 
 
 def two_noises_power(mean: float, sd: float, null_sd: float, scale: float, level: float) -> float:
@@ -382,7 +372,7 @@ def two_noises_power(mean: float, sd: float, null_sd: float, scale: float, level
         return float(mass @ (tail(t - center - width * deviate) + tail(t + center + width * deviate)))
 
     far = 10.0 * (null_sd + 6.0 * scale)
-    return beyond(bisected(lambda t: beyond(t, 0.0, null_sd) > level, 0.0, far)[1], mean, sd)
+    return beyond(bisected(lambda t: beyond(t, 0.0, null_sd) > level, 0.0, far, STEPS, xp=np)[1], mean, sd)
 
 
 def quadratic_power(signal, off, metric, n: int, table, noise_scale: float, level: float) -> float:
@@ -465,12 +455,7 @@ def _median_power(blocks, mean, epsilon, level):
     def tail(law, t):
         return jnp.mean(0.5 - jnp.arctan((t - law[0]) / law[1]) / jnp.pi)
 
-    def halve(_, ends):
-        middle = 0.5 * (ends[0] + ends[1])
-        too_low = tail(null, middle) > level
-        return jnp.where(too_low, middle, ends[0]), jnp.where(too_low, ends[1], middle)
-
-    ends = jax.tree.map(jnp.float32, MEDIAN_RANGE)
-    critical = jax.lax.fori_loop(0, STEPS // 2, halve, ends)[1]
+    low, high = map(jnp.float32, MEDIAN_RANGE)
+    critical = bisected(lambda t: tail(null, t) > level, low, high, STEPS // 2)[1]
     # the output is clipped to the range: where more than `level` of the nulls sit at its top, nothing rejects
     return jnp.where(tail(null, MEDIAN_RANGE[1]) > level, 0.0, tail(other, critical))

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.bisection import bisected
 from jaxdp.data.dataset import BINARY, Column, Data
 from jaxdp.independence.continuous import moment_test
 from jaxdp.independence.continuous.logistic_regression import LogisticRegression
@@ -221,7 +222,7 @@ def _population(setting: RegressionSetting, effect: float):
     normal = ndtri(np.clip(drawn, 1e-9, 1.0 - 1e-9)) @ setting.root.T
     seen = np.asarray(setting.standard(normal), float)
     along = seen @ np.array(setting.slopes(effect))
-    constant, _ = laws.bisected(lambda one: np.mean(setting.mean(one + along)) < setting.rate, -FAR, FAR, HALVINGS)
+    constant, _ = bisected(lambda one: np.mean(setting.mean(one + along)) < setting.rate, -FAR, FAR, HALVINGS, xp=np)
     return constant, setting.mean(constant + along), seen, normal
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jaxdp.data.columns import CATEGORICAL, CONTINUOUS, Domain
+from jaxdp.data.columns import CONTINUOUS, Domain
 
 P_VALUE, DECISION, SELECTION, STAGE = "p-value", "decision", "selection", "stage"
 COEFFICIENTS = "list of coefficients"
@@ -251,7 +251,7 @@ def are_times(domain: Domain) -> bool:
 
 def on_a_line(domain: Domain) -> bool:
     """One column of x and of y, no nominal column with more than two levels."""
-    return all(len(part) == 1 and not _unordered(part[0]) for part in (domain.x, domain.y))
+    return all(len(part) == 1 and not part[0].unordered for part in (domain.x, domain.y))
 
 
 def given_levels(domain: Domain) -> bool:
@@ -302,7 +302,3 @@ def without_z(domain: Domain) -> bool:
 def on_a_line_without_z(domain: Domain) -> bool:
     """x and y on a line, no Z."""
     return not domain.z and on_a_line(domain)
-
-
-def _unordered(column) -> bool:
-    return column.kind == CATEGORICAL and column.levels > 2

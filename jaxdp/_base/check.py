@@ -23,8 +23,9 @@ def is_concrete(value) -> bool:
     return isinstance(value, numbers.Number | np.ndarray | np.generic | jax.Array)
 
 
-def _every(value, accept) -> bool:
-    return all(accept(float(item)) for item in np.ravel(np.asarray(value)))
+def is_known(tree) -> bool:
+    """Whether the numbers of a pytree are known, one each."""
+    return all(is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(tree))
 
 
 def _check(values, accept, wanted: str, hint: str) -> None:
@@ -32,7 +33,7 @@ def _check(values, accept, wanted: str, hint: str) -> None:
         numeric = np.ndim(value) == 0 or np.issubdtype(getattr(value, "dtype", np.float64), np.number)
         if isinstance(value, str | bool | bytes) or not numeric:
             raise TypeError(f"{name} must be {wanted}, got {printed(value)}{hint}.")
-        if is_concrete(value) and not _every(value, accept):
+        if is_concrete(value) and not all(accept(float(item)) for item in np.ravel(np.asarray(value))):
             raise ValueError(f"{name} must be {wanted}, got {_shown(value)}{hint}.")
 
 

@@ -89,14 +89,6 @@ def _additive(bound: float, norm: Norm, mechanism, *, fraction: float = 0.3, **m
     return [Pair(first, second, _scalar(bound, norm), mechanism, **more) for first, second in starts]
 
 
-def _laplace(epsilon: float) -> list[Pair]:
-    return _additive(2.0, Norm.L1, Laplace(epsilon), plan=lattice.plan_laplace)
-
-
-def _geometric(epsilon: float) -> list[Pair]:
-    return _additive(3.0, Norm.L1, Geometric(epsilon), fraction=1.0, plan=lattice.plan_geometric)
-
-
 def _gaussian(epsilon: float) -> list[Pair]:
     """rho whose exact curve passes through (epsilon, AUDITED_DELTA); the cost says rho alone."""
     mechanism = Gaussian(rho=gaussian_rho(epsilon, AUDITED_DELTA))
@@ -271,8 +263,8 @@ def _is_first(index):
 
 
 MECHANISMS: dict[str, Callable[[float], list[Pair]]] = {
-    "laplace": _laplace,
-    "geometric": _geometric,
+    "laplace": lambda epsilon: _additive(2.0, Norm.L1, Laplace(epsilon), plan=lattice.plan_laplace),
+    "geometric": lambda epsilon: _additive(3.0, Norm.L1, Geometric(epsilon), fraction=1.0, plan=lattice.plan_geometric),
     "gaussian": _gaussian,
     "max-norm": _max_norm,
     "noisy-max": _noisy_max,

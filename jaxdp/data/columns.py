@@ -35,6 +35,11 @@ class Column:
     from_zero: bool = False
 
     @property
+    def unordered(self) -> bool:
+        """Whether it has more than two levels without an order, which no line can hold."""
+        return self.kind == CATEGORICAL and self.levels > 2
+
+    @property
     def spread(self) -> "Column":
         """The description of this column's codes as `equally_spaced` numbers; a continuous column as it is."""
         return self if self.kind == CONTINUOUS else Column(CONTINUOUS, self.levels, self.name, from_zero=self.from_zero)

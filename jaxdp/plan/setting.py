@@ -130,7 +130,7 @@ class Setting:
     @property
     def indicators(self) -> bool:
         """Whether x or y is unordered with more than two levels, so that a line cannot hold it."""
-        return any(column.kind == CATEGORICAL and column.levels > 2 for column in (self.x, self.y))
+        return self.x.unordered or self.y.unordered
 
     def design(self, n: int, effect, form: str = SCALED):
         """A function key -> Data for `jaxdp.power`; effect is a number of the program, not compiled in."""
@@ -215,7 +215,7 @@ def _given(schema, given) -> tuple[Column, ...]:
 
 
 def _scaled_columns(column: Column) -> tuple[Column, ...]:
-    if column.kind == CATEGORICAL and column.levels > 2:
+    if column.unordered:
         return (Column(CONTINUOUS, 2),) * column.levels
     return (Column(CONTINUOUS, column.levels, from_zero=column.from_zero),)
 
@@ -289,7 +289,7 @@ def _observed(values, column: Column, setting: Setting, form: str, sd):
     code = jnp.clip(jnp.floor(column.levels * jax.scipy.stats.norm.cdf(values / spread)), 0, column.levels - 1)
     if form != SCALED:
         return code
-    if column.kind == CATEGORICAL and column.levels > 2:
+    if column.unordered:
         return jnp.where(code[:, None] == jnp.arange(column.levels)[None, :], 1.0, -1.0)
     return equally_spaced(code, column.levels)
 

@@ -39,7 +39,7 @@ def score_power(setting: Setting, n: int, epsilon: continuous.Budget, effect: fl
         test = dataclasses.replace(test, bins=(place, groups))
     times, shares = n / PLACES, test.shares()
     # noise is as large against sums of so many records as it is against those of n
-    fewer = {name: _scaled(part, times) for name, part in test.parts.items()}
+    fewer = {name: part.share(times**2 if isinstance(part, Gaussian) else times) for name, part in test.parts.items()}
     with jax.enable_x64(True):
         found = _cases(dataclasses.replace(test, parts=fewer), _records(setting, effect))
         case = {name: np.asarray(values) for name, values in found.items()}
@@ -93,11 +93,6 @@ def _cases(test: score_test.ScoreTest, data: Data):
         }
 
     return jax.lax.map(of, jax.random.split(jax.random.key(SEED), DRAWS), batch_size=BATCH)
-
-
-def _scaled(part, times):
-    """The mechanism whose noise is smaller by this factor."""
-    return part.share(times**2 if isinstance(part, Gaussian) else times)
 
 
 def _squares(test: score_test.ScoreTest, data: Data):

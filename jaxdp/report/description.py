@@ -49,13 +49,8 @@ def _bins(axes: Any, column: Mapping[str, Any]) -> None:
         axes.axvspan(low, high, color=figures.RED, alpha=0.08)
     if isinstance(edges[0], np.datetime64):
         axes.tick_params(axis="x", rotation=30)
-    elif _spreads(edges):
+    elif edges[0] > 0.0 and edges[-1] - edges[-2] > 1.001 * (edges[1] - edges[0]):  # they grow with their place
         axes.set_xscale("log")
-
-
-def _spreads(edges: Sequence[float]) -> bool:
-    """Whether bins grow with their place: those of a logarithmic scale."""
-    return edges[0] > 0.0 and (edges[-1] - edges[-2]) > 1.001 * (edges[1] - edges[0])
 
 
 def _levels(axes: Any, column: Mapping[str, Any]) -> None:

@@ -88,7 +88,8 @@ def tune(
     _require_grid(test, grid or {})
     design = Design.of(design)
     num_records = core.num_records(jax.eval_shape(design, jax.eval_shape(jax.random.key, 0)))
-    family = _distinct(without_effect(design), *(null_family(num_records) if nulls is None else map(Design.of, nulls)))
+    nulls = (without_effect(design), *(null_family(num_records) if nulls is None else map(Design.of, nulls)))
+    family = {in_words(null): null for null in nulls}.values()  # each once
     default_values = values_of(start_of(test, tuple(leaves), num_records)) if leaves or not grid else {}
     objective = SoftPower(level=level, softness=level if softness is None else softness, price=price)
     key_tune, key_restart, key_check = jax.random.split(key, 3)
@@ -156,11 +157,6 @@ def in_figures(tuned: Tuned) -> str:
     """What was refused, and why."""
     values = {**tuned.tried, **tuned.tried_options}
     return f"{', '.join(f'{name} = {np.asarray(value).tolist()}' for name, value in values.items())}: {tuned.refused}"
-
-
-def _distinct(*designs: Design) -> tuple[Design, ...]:
-    """Each design once."""
-    return tuple({in_words(design): design for design in designs}.values())
 
 
 @functools.partial(jax.jit, static_argnums=(4, 5))

@@ -57,7 +57,7 @@ def expected_errors(settings: SieveSettings, margins: ArrayLike, rounds: float, 
     """
     margins = jnp.asarray(margins, float)
     first, second, third = 1.0 / settings.threshold, 2.0 / settings.query, 1.0 / settings.examine
-    passes = _gap_tail(-(margins + settings.tweak), first, second)
+    passes = exponential_gap_tail(-(margins + settings.tweak) + second - first, first, second)
     fires = passes * _laplace_tail(-margins, third)
     wrong = jnp.where(margins >= 0.0, 1.0 - fires, fires)
     unanswered = jax.nn.relu(jnp.sum(passes) - rounds) / margins.size
@@ -67,11 +67,6 @@ def expected_errors(settings: SieveSettings, margins: ArrayLike, rounds: float, 
 def _laplace_tail(x, scale):
     beyond = 0.5 * jnp.exp(-jnp.abs(x) / scale)
     return jnp.where(x >= 0.0, beyond, 1.0 - beyond)
-
-
-def _gap_tail(x, first, second):
-    """P(nu - rho >= x) for exponential noise of scales b1, b2 with its means taken off, as the sieve draws it."""
-    return exponential_gap_tail(x + second - first, first, second)
 
 
 def sieve_settings(epsilon: float, margins: ArrayLike, rounds: int, weights: ArrayLike = 1.0) -> SieveSettings:

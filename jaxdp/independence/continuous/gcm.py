@@ -18,11 +18,6 @@ from jaxdp.spec import TestSpec
 from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 
-def _from_domain(cls, epsilon, domain, options):
-    del epsilon, domain
-    return cls(**builders.kernel_fields(options))
-
-
 @frozen_pytree
 class GCM(PrivateTest):
     """Generalised covariance measure test of X independent of Y given Z. NOT PRIVATE: a reference.
@@ -51,7 +46,7 @@ class GCM(PrivateTest):
         name="gcm",
         summary="non-private reference, NOT PRIVATE; needs --seed",
         private=False,
-        from_domain=_from_domain,
+        from_domain=lambda cls, epsilon, domain, options: cls(**builders.kernel_fields(options)),
         options=builders.KERNEL_OPTIONS,
         assumption=builders.ACCURATE_FIT,
         alternatives="covariance of X and Y given Z",

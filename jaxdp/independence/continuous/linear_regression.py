@@ -28,11 +28,6 @@ def _own_units(x, y) -> float:
     return y[0].half_range / x[0].half_range
 
 
-def _furthest(x, y) -> float:
-    """Of two groups the range of the response; a slope on numbers has no bound."""
-    return _own_units(x, y) if len(x[0].levels) == 2 else math.inf
-
-
 def clipped_at_bounds(test, x, y, interval) -> str:
     """Between which bounds columns were clipped, and which of two levels counts as more."""
     del test, interval
@@ -83,7 +78,7 @@ class LinearRegression(ResidualTest):
         alternatives="linear dependence of X and Y given Z",
         effect="slope of Y on X given Z, in the columns' own units",
         own_units=_own_units,
-        furthest=_furthest,
+        furthest=lambda x, y: _own_units(x, y) if len(x[0].levels) == 2 else math.inf,  # on numbers it has no bound
         describe_effect=_describe_effect,
         planning=Planning(
             formula="residuals:slope_power",

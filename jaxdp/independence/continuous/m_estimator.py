@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.data.columns import CATEGORICAL, ORDINAL, Column
+from jaxdp.data.columns import ORDINAL, Column
 from jaxdp.data.dataset import Domain
 from jaxdp.independence.continuous import moment_test, poisson_regression, regression_test
 from jaxdp.independence.continuous.poisson_regression import STEEP, PoissonRegression
@@ -35,7 +35,7 @@ def _not_a_number(column: Column) -> str:
     name = column.name or "y"
     if column.logarithmic:
         return f"{name} is read by its logarithm"
-    if column.kind == CATEGORICAL and column.levels > 2:
+    if column.unordered:
         return f"{name} has levels without an order"
     return f"{name} has one level" if column.levels == 1 else ""
 

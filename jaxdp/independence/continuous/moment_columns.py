@@ -16,7 +16,7 @@ ROLES = ("z", "x", "y")
 
 def width(column: Column) -> int:
     """How many columns of the matrix a column takes."""
-    return column.levels - 1 if column.kind == CATEGORICAL and column.levels > 2 else 1
+    return column.levels - 1 if column.unordered else 1
 
 
 def bounded(column: Column) -> bool:

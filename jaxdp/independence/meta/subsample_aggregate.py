@@ -40,11 +40,6 @@ def blocks_for(num_records: int) -> int:
     return min(DEFAULT_BLOCKS, max(MIN_BLOCKS, num_records // MIN_BLOCK))
 
 
-def _from_domain(cls, epsilon, domain, options):
-    del domain, options
-    return cls(epsilon=epsilon, statistic_of=squared_correlation)
-
-
 @frozen_pytree
 class SubsampleAggregate(PrivateTest):
     """Private version of a statistic without bounded sensitivity: noisy median over public blocks.
@@ -79,7 +74,7 @@ class SubsampleAggregate(PrivateTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="subsample-aggregate",
         summary="noisy median of a statistic over blocks; weak",
-        from_domain=_from_domain,
+        from_domain=lambda cls, epsilon, domain, options: cls(epsilon=epsilon, statistic_of=squared_correlation),
         alternatives="what the block statistic sees: correlation",
         accepts=on_a_line_without_z,
         planning=Planning(

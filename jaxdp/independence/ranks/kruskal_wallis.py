@@ -15,7 +15,7 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity
-from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Domain
+from jaxdp.data.dataset import CONTINUOUS, Column, Domain
 from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.independence.continuous import validity
 from jaxdp.independence.ranks.rank_test import UNIT_ROUNDOFF
@@ -57,14 +57,10 @@ def groups_of(domain: Domain) -> str:
     if not one_of_each(domain) or domain.z:
         return ""
     x, y = domain.x[0], domain.y[0]
-    sides = [name for name, groups, ranked in (("x", x, y), ("y", y, x)) if groups.levels > 1 and _on_a_line(ranked)]
+    sides = [name for name, groups, ranked in (("x", x, y), ("y", y, x)) if groups.levels > 1 and not ranked.unordered]
     if len(sides) < 2:
         return sides[0] if sides else ""
     return "x" if x.levels <= y.levels else "y"
-
-
-def _on_a_line(column: Column) -> bool:
-    return not (column.kind == CATEGORICAL and column.levels > 2)
 
 
 def _of_two_groups(domain: Domain) -> bool:
@@ -85,16 +81,6 @@ def _describe_effect(test, x, y, interval) -> str:
         return f": {ranked.name} of one of the {len(group.levels)} groups of {group.name}{ends}{assumed}"
     low, high = group.levels
     return f": {ranked.name} where {group.name} is {high}, above {ranked.name} where it is {low}{ends}{assumed}"
-
-
-def _size(domain: Domain) -> str:
-    """What the effect is of more than two groups."""
-    return "" if not groups_of(domain) or _of_two_groups(domain) else AVERAGE_CHANCE
-
-
-def _suitability(domain: Domain) -> dict[str, int]:
-    """Unordered groups: between columns on a line Kendall's test sees the trend with fewer records."""
-    return {LINEAR: 2, MONOTONE: 2} if groups_of(domain) and not on_a_line(domain) else {}
 
 
 @frozen_pytree
@@ -144,11 +130,11 @@ class KruskalWallis(PrivateTest):
         alternatives="groups whose values lie higher or lower than others'",
         effect="chance that a value of one of two groups lies above one of the other, ties half (0.5: no shift)",
         describe_effect=_describe_effect,
-        size=_size,
+        size=lambda domain: "" if not groups_of(domain) or _of_two_groups(domain) else AVERAGE_CHANCE,
         accepts=lambda domain: bool(groups_of(domain)),
         one_effect=_of_two_groups,
         furthest=lambda x, y: 0.5,
-        suitability=_suitability,
+        suitability=lambda domain: {LINEAR: 2, MONOTONE: 2} if groups_of(domain) and not on_a_line(domain) else {},
         needs_all="it ranks a column",
         planning=Planning(without_z=True),
         theory="docs/theory/kruskal_wallis.md",

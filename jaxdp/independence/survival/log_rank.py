@@ -458,17 +458,12 @@ def _fewer(blocks: int, limit: int) -> int:
     return max(count for count in range(1, min(blocks, limit) + 1) if BINS % count == 0)
 
 
-def _is_known(mechanism) -> bool:
-    """Whether its numbers are known, one each."""
-    return all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(mechanism))
-
-
 def _blocks(mechanism, num_records: int, strata: int, groups: int) -> int:
     """`blocks_for` the noise of this mechanism, by its epsilon at 1 where that is not known yet.
 
     Errors: ValueError for strata and groups that are too small for this noise.
     """
-    known = _is_known(mechanism)
+    known = check.is_known(mechanism)
     mechanism = mechanism if known else Laplace(1.0 * float(CURVES_SHARE if strata == 1 else OF_STRATA))
     bound = Sensitivity(MOVE[mechanism.norm], mechanism.norm, Relation.REPLACE_ONE)
     with jax.enable_x64(True), jax.ensure_compile_time_eval():  # public numbers, also inside a compiled program

@@ -217,7 +217,7 @@ class QuantileTable(NoisyCounts):
         levels = tuple(0 if column.kind not in DISCRETE else column.levels for column in columns)
         made = self._num_bins(shapes.x.shape[0])
         bins = (0 if levels[0] else made, 0 if levels[1] else made)
-        ordered = not any(column.kind == CATEGORICAL and column.levels > 2 for column in columns)
+        ordered = not any(column.unordered for column in columns)
         cut = sum(map(bool, bins))
         whole = self.mechanism_in_force()
         table = dataclasses.replace(

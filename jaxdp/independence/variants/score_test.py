@@ -72,17 +72,6 @@ WITHIN_BINS = (
 LINEAR_IN_Z = "The mean of X or that of Y is linear in Z (one of the two is enough); only linear dependence is seen."
 
 
-def _from_domain(cls, epsilon, domain, options):
-    """A schema scales columns to [-1, 1]; natural units have wide bounds."""
-    del options
-    return cls(epsilon=epsilon) if domain is not None else cls(epsilon=epsilon, bound=NATURAL_BOUND)
-
-
-def _own_units(x, y) -> float:
-    """Of a slope on [-1, 1] in the columns' own units."""
-    return y[0].half_range / x[0].half_range
-
-
 def _bounded_x(domain) -> bool:
     """x of levels with an order, one number each; y one column."""
     ordered = all(column.levels > 1 and moment_columns.width(column) == 1 for column in domain.x)
@@ -145,11 +134,13 @@ class ScoreTest(PrivateTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="score-test",
         summary="score test of variants against a phenotype, adjusted for covariates, with effect per allele",
-        from_domain=_from_domain,
+        from_domain=lambda cls, epsilon, domain, options: (
+            cls(epsilon=epsilon) if domain is not None else cls(epsilon=epsilon, bound=NATURAL_BOUND)
+        ),
         assumption=LINEAR_IN_Z,
         alternatives="linear dependence of X (of levels) and Y given Z",
         effect=EFFECT,
-        own_units=_own_units,
+        own_units=lambda x, y: y[0].half_range / x[0].half_range,
         accepts=_bounded_x,
         planning=Planning(
             formula="variants:score_power", gaussian_formula="always", min_records=50, table=True, linear=True

@@ -149,7 +149,7 @@ def _arctan_nodes() -> tuple[np.ndarray, int]:
         total, term, power = Fraction(0), value, 1
         while abs(term) > Fraction(1, 2 ** (FIXED + 16)):
             total += term / power * (-1 if power % 4 == 3 else 1)
-            term, power = _short(term * value * value), power + 2
+            term, power = Fraction(math.floor(term * value * value * 2 ** (FIXED + 40)), 2 ** (FIXED + 40)), power + 2
         return total
 
     pi = 4 * (4 * series(Fraction(1, 5)) - series(Fraction(1, 239)))
@@ -160,7 +160,3 @@ def _arctan_nodes() -> tuple[np.ndarray, int]:
         angle = series(x) if small else pi / 4 - series((1 - x) / (1 + x))
         angles.append(math.floor(angle * 2**FIXED))
     return np.array(angles, dtype=object), math.floor(pi * 2**FIXED)
-
-
-def _short(value: Fraction) -> Fraction:
-    return Fraction(math.floor(value * 2 ** (FIXED + 40)), 2 ** (FIXED + 40))

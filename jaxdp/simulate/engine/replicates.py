@@ -130,7 +130,7 @@ def decided(test, design: Design):
     A program in which the budget is traced can't read it, and would run what the test does at another one where the
     budget decides what is static: numbers of bins, knots or windows. Such a test is specialized before it is traced.
     """
-    if not isinstance(test, core.PrivateQuery) or test.public_columns or not _is_known(test):
+    if not isinstance(test, core.PrivateQuery) or test.public_columns or not check.is_known(test):
         return test
     return decided_for(test, jax.eval_shape(lambda key: design(normals.for_data(key)), jax.random.key(0)))
 
@@ -141,11 +141,6 @@ def decided_for(test, shapes):
     traced: list[Any] = []
     jax.eval_shape(lambda test: traced.append(jax.tree.structure(core.specialize(test, shapes))), test)
     return test if traced == [jax.tree.structure(known)] else known
-
-
-def _is_known(test) -> bool:
-    """Whether its numbers are known, one each."""
-    return all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(test))
 
 
 def _plain(leaf):

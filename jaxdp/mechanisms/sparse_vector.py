@@ -277,17 +277,6 @@ class _Answers(Law):
 _ONE_ANSWER = jax.jit(lattice.sparse_answers, static_argnums=4)
 
 
-def laplace_gap_tail(x, scale_threshold: float, scale_query: float):
-    """G(x) = P[nu - rho >= x] for Laplace noise of scales b1 (threshold) and b2 (query), b1 != b2.
-
-    docs/theory/sparse_vector.md#gap-tails.
-    """
-    b1, b2 = scale_threshold, scale_query
-    size = jnp.abs(x)
-    tail = (b2**2 * jnp.exp(-size / b2) - b1**2 * jnp.exp(-size / b1)) / (2.0 * (b2**2 - b1**2))
-    return jnp.where(x >= 0, tail, 1.0 - tail)
-
-
 def exponential_gap_tail(x, scale_threshold, scale_query):
     """P(Exp(b2) - Exp(b1) >= x) for uncentred exponential noise of means b1 (threshold), b2 (query).
 
@@ -297,41 +286,3 @@ def exponential_gap_tail(x, scale_threshold, scale_query):
     above = b2 / (b1 + b2) * jnp.exp(-jnp.maximum(x, 0.0) / b2)
     below = 1.0 - b1 / (b1 + b2) * jnp.exp(jnp.minimum(x, 0.0) / b1)
     return jnp.where(x >= 0, above, below)
-
-
-@dataclasses.dataclass(frozen=True)
-class SieveError:
-    """Corrected Theorem 2 of the Priv-PC paper for one query (docs/theory/priv_pc.md#errors).
-
-    scale_threshold, scale_query, scale_examine: b1, b2, b3. tweak: t, by which the sieve's threshold is
-    lower. shift: eta = f(D') - f(D) of the subset, 0 without sub-sampling. noise: of the sieve, "laplace" as in the
-    paper, or "exponential" with its means taken off, as `jaxdp.discovery.priv_pc` draws it; Laplace to examine.
-    """
-
-    scale_threshold: float
-    scale_query: float
-    scale_examine: float
-    tweak: float = 0.0
-    shift: float = 0.0
-    noise: str = "laplace"
-
-    def __post_init__(self):
-        check.one_of(("exponential", "laplace"), noise=self.noise)
-
-    def _gap_tail(self, gap: float, first: float, second: float) -> float:
-        """P(noise of scale `second` - noise of scale `first` >= gap)."""
-        if self.noise == "laplace":
-            return float(laplace_gap_tail(gap, first, second))
-        return float(exponential_gap_tail(gap + second - first, first, second))
-
-    def type_one(self, excess: float) -> float:
-        """Bound on P(no) for a query that lies `excess` above the threshold."""
-        gap = excess + self.tweak + self.shift
-        missed = self._gap_tail(gap, self.scale_query, self.scale_threshold)
-        return missed + 0.5 * math.exp(-excess / self.scale_examine)
-
-    def type_two(self, shortfall: float) -> float:
-        """Bound on P(yes) for a query that lies `shortfall` >= tweak below the threshold."""
-        gap = shortfall - self.tweak - self.shift
-        passed = self._gap_tail(gap, self.scale_threshold, self.scale_query)
-        return passed * 0.5 * math.exp(-shortfall / self.scale_examine)

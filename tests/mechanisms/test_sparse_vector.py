@@ -12,12 +12,7 @@ from scipy.stats import binom
 from jaxdp.accounting.amplification import amplified, before_amplification
 from jaxdp.core import Relation
 from jaxdp.discovery.methods import priv_pc
-from jaxdp.mechanisms.sparse_vector import (
-    SieveError,
-    SparseVector,
-    exponential_gap_tail,
-    laplace_gap_tail,
-)
+from jaxdp.mechanisms.sparse_vector import SparseVector, exponential_gap_tail
 
 GRID = 20_001
 
@@ -170,21 +165,41 @@ def test_amplification_is_exact_on_a_counting_example():
         amplified(1.0, 1.5)
 
 
+def laplace_gap_tail(x, b1, b2):
+    """P(nu - rho >= x), Laplace noise of scales b1 (threshold), b2 (query): docs/theory/sparse_vector.md#gap-tails."""
+    size = np.abs(x)
+    tail = (b2**2 * np.exp(-size / b2) - b1**2 * np.exp(-size / b1)) / (2.0 * (b2**2 - b1**2))
+    return float(np.where(x >= 0, tail, 1.0 - tail))
+
+
+def centred_gap_tail(x, b1, b2):
+    """The same for exponential noise with its means taken off."""
+    return float(exponential_gap_tail(x + b2 - b1, b1, b2))
+
+
+def type_one(gap_tail, excess, b1, b2, b3, tweak=0.0):
+    """Bound on P(no) of a query that lies `excess` above the threshold: docs/theory/priv_pc.md#errors."""
+    return gap_tail(excess + tweak, b2, b1) + 0.5 * math.exp(-excess / b3)
+
+
+def type_two(gap_tail, shortfall, b1, b2, b3, tweak=0.0):
+    """Bound on P(yes) of a query that lies `shortfall` >= tweak below the threshold."""
+    return gap_tail(shortfall - tweak, b1, b2) * 0.5 * math.exp(-shortfall / b3)
+
+
 def test_gap_tail_and_corrected_error_bounds():
     b1, b2 = 2.0, 4.0
     key_rho, key_nu = jax.random.split(jax.random.key(3))
     gap = b2 * jax.random.laplace(key_nu, (200_000,)) - b1 * jax.random.laplace(key_rho, (200_000,))
     for x in (-3.0, 0.0, 5.0, 12.0):
-        p = float(laplace_gap_tail(jnp.asarray(x), b1, b2))
+        p = laplace_gap_tail(x, b1, b2)
         assert binom.ppf(1e-6, 200_000, p) <= int(np.sum(np.asarray(gap) >= x)) <= binom.ppf(1 - 1e-6, 200_000, p)
-    assert float(laplace_gap_tail(jnp.asarray(0.0), b1, b2)) == pytest.approx(2 / 3 - 1 / 6)
-    bound = SieveError(b1, b2, scale_examine=1.0)
-    assert bound.type_two(6.0) == pytest.approx(
-        float(laplace_gap_tail(jnp.asarray(6.0), b1, b2)) * 0.5 * math.exp(-6.0)
-    )
-    assert bound.type_one(6.0) == pytest.approx(
-        float(laplace_gap_tail(jnp.asarray(6.0), b1, b2)) + 0.5 * math.exp(-6.0)
-    )
+    assert laplace_gap_tail(0.0, b1, b2) == pytest.approx(2 / 3 - 1 / 6)
+    examined = np.asarray(jax.random.laplace(jax.random.key(4), (200_000,)))  # of scale b3 = 1
+    no = np.mean((np.asarray(gap) < -2.0) | (examined < -2.0))  # a query that lies 2 above the threshold
+    yes = np.mean((np.asarray(gap) >= 2.0) & (examined >= 2.0))
+    assert 0.9 * type_one(laplace_gap_tail, 2.0, b1, b2, 1.0) < no < type_one(laplace_gap_tail, 2.0, b1, b2, 1.0)
+    assert yes == pytest.approx(type_two(laplace_gap_tail, 2.0, b1, b2, 1.0), rel=0.05)
 
 
 def test_error_bounds_with_exponential_noise_in_the_sieve():
@@ -192,15 +207,11 @@ def test_error_bounds_with_exponential_noise_in_the_sieve():
     b1, b2, draws = 2.0, 5.0, 400_000
     rng = np.random.default_rng(5)
     gap = b2 * (rng.exponential(size=draws) - 1.0) - b1 * (rng.exponential(size=draws) - 1.0)
-    bound = SieveError(b1, b2, scale_examine=1e-3, tweak=0.5, noise="exponential")
-    wide = SieveError(b1, b2, scale_examine=1e9, tweak=0.5, noise="exponential")
     for distance in (1.0, 4.0, 12.0):
-        p = bound.type_one(distance)
+        p = type_one(centred_gap_tail, distance, b1, b2, 1e-3, tweak=0.5)
         assert binom.ppf(1e-6, draws, p) <= int(np.sum(gap < -distance - 0.5)) <= binom.isf(1e-6, draws, p)
-        p = 2.0 * wide.type_two(distance)
+        p = 2.0 * type_two(centred_gap_tail, distance, b1, b2, 1e9, tweak=0.5)
         assert binom.ppf(1e-6, draws, p) <= int(np.sum(gap >= distance - 0.5)) <= binom.isf(1e-6, draws, p)
     for x in (-4.0, 0.0, 9.0):
-        p = float(exponential_gap_tail(x + b2 - b1, b1, b2))
+        p = centred_gap_tail(x, b1, b2)
         assert binom.ppf(1e-6, draws, p) <= int(np.sum(gap >= x)) <= binom.isf(1e-6, draws, p)
-    with pytest.raises(ValueError, match="noise"):
-        SieveError(b1, b2, 1.0, noise="normal")

@@ -1,19 +1,16 @@
-"""Ridge regression on features for many records: random Fourier features and public landmarks (Nystrom).
+"""Ridge regression on features for many records: random Fourier features.
 
 The sensitivity constants of `ridge_bounds` hold verbatim for any feature map that does not depend on the data and has
-|phi(z)| <= 1 (docs/theory/kernel_ridge.md#feature-maps). Both maps here have that: frequencies come from a key,
-landmarks are public. Landmarks chosen from the data would void every bound.
+|phi(z)| <= 1 (docs/theory/kernel_ridge.md#feature-maps), as these have, whose frequencies come from a key.
 
 A feature map is also a kernel (`gram`), so that any test takes one in place of a kernel; `feature_residuals` streams
 over the records and never builds a Gram matrix.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_solve, solve_triangular
+from jax.scipy.linalg import cho_solve
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
@@ -96,46 +93,10 @@ def fourier_error(num_features: int, num_points: int, failure: float = 1e-6) -> 
     return float(np.sqrt(4.0 * np.log(num_points**2 / failure) / num_features)) + 1e-5
 
 
-@frozen_pytree
-class Nystrom(kernels.OfFeatures):
-    """Projection of a kernel on public landmarks: phi(z) = R^-1 k(landmarks, z), R R' = k(landmarks, landmarks).
-
-    |phi(z)|^2 <= k(z, z) <= 1. landmarks: (m, d), PUBLIC: a grid, quantiles of a reference law, earlier public data.
-    Never rows of the private data. Error: `uncovered`.
-    """
-
-    kernel: Any
-    landmarks: ArrayLike
-
-    def features(self, z):
-        """phi(z), (n, m)."""
-        z = kernels.as_points(z)
-        landmarks = kernels.as_points(self.landmarks).astype(z.dtype)
-        between = self.kernel.gram(landmarks)
-        # landmarks may nearly coincide; the shift only shrinks phi
-        jitter = 8.0 * landmarks.shape[0] * jnp.finfo(z.dtype).eps
-        factor = ridge.cholesky(between, jitter)
-        features = solve_triangular(factor, self.kernel.gram(landmarks, z), lower=True).T
-        return features / jnp.maximum(1.0, jnp.sqrt(jnp.sum(features**2, axis=1, keepdims=True)))
-
-    def uncovered(self, z):
-        """k(z, z) - |phi(z)|^2 of each point, (n,): entry (i, j) of the Gram matrix is off by at most the root of the
-        product of those of i and j. Evaluate it on public points."""
-        own = jax.vmap(lambda point: self.kernel.gram(point[None, :])[0, 0])(kernels.as_points(z))
-        return jnp.maximum(own - jnp.sum(self.features(z) ** 2, axis=1), 0.0)
-
-    def entry_error(self, depth: int):
-        """Always raises: rounding of the landmarks' factor has no useful bound, so nothing may be released with it."""
-        raise ValueError(
-            "Nystrom features have no stated float64 error, so private tests cannot use them; "
-            "use fourier_features, or a kernel."
-        )
-
-
 def feature_residuals(features, ridge_value, z, targets, *, batch_size: int = CHUNK):
     """In-sample residuals of ridge regression on features, streamed; equals `krr_residuals(features, ...)`.
 
-    features: FourierFeatures, Nystrom, Linear, or anything with `features(z)`, |phi| <= 1, public. ridge_value: in the
+    features: FourierFeatures, Linear, or anything with `features(z)`, |phi| <= 1, public. ridge_value: in the
     objective's units (alpha = n ridge/2). z: (n,) or (n, d). targets: (n,) or (n, q). Returns the shape of targets.
     batch_size: records at a time; memory is batch_size x features + features^2, whatever n. Time is linear in n.
     """

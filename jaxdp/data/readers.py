@@ -14,7 +14,7 @@ import numbers
 import operator
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,9 @@ def pieces(
         return
     several = batches.paths(source) if isinstance(source, str | os.PathLike) else None
     if several is not None:
-        yield from _of_several(several, names, also, delimiter, strict, records, faults)
+        how: dict[str, Any] = {"strict": strict, "faults": faults, "also": also}
+        each = (pieces(path, names, delimiter, **how) for path in several)  # with its own header
+        yield from _as_many(itertools.chain.from_iterable(each), records, strict)
         return
     if isinstance(source, str | os.PathLike) and files.is_typed(source):
         source = files.typed(source, [*names, *also], strict, faults)
@@ -80,12 +82,8 @@ def pieces(
     elif strict:
         yield from lines.pieces(source, [*names, *also], delimiter, records, faults)
     else:
-        found = 0
-        wanted = [*names, *also]
-        for piece in _csv_pieces(os.fspath(source), wanted, delimiter, Counter() if faults is None else faults):
-            found += _rows(piece)
-            yield piece
-        _require_records(found, records)
+        passed_over = Counter() if faults is None else faults
+        yield from _as_many(_csv_pieces(os.fspath(source), [*names, *also], delimiter, passed_over), records)
 
 
 def counted(
@@ -179,18 +177,15 @@ def _header(path: str, delimiter: str) -> list[str]:
         return [name.strip() for name in next(csv.reader(file, delimiter=delimiter), [])]
 
 
-def _of_several(
-    paths: Sequence[str], names: Sequence[str], also: Sequence[str], delimiter: str, strict: bool, records, faults
-) -> Iterator[Mapping[str, Any]]:
-    """Files one after the other, each with its own header."""
-    found = 0
-    for path in paths:
-        for piece in pieces(path, names, delimiter, strict=strict, faults=faults, also=also):
-            found += _rows(piece)
-            yield piece
-    if strict and records not in (None, found):
+def _as_many(found: Iterable[Mapping[str, Any]], records: int | None, strict: bool = False) -> Iterator:
+    """Pieces, which must have as many rows in all as are public. strict: they are those of several files."""
+    count = 0
+    for piece in found:
+        count += _rows(piece)
+        yield piece
+    if strict and records not in (None, count):
         raise ValueError("records= goes with one file of texts: leave it out for several.")
-    _require_records(found, records)
+    _require_records(count, records)
 
 
 def _batch_pieces(

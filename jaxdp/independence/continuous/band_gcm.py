@@ -16,15 +16,11 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
-from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.band_order import BandTest
 from jaxdp.independence.continuous.neighbour_test import (
     AGREEMENT,
     as_number,
-    count_columns,
     num_days,
-    num_strata,
-    num_values,
     scales,
     sides,
 )
@@ -147,7 +143,7 @@ class BandGCM(BandTest):
         if self.by_person is not None or self.variance != "public" or isinstance(self.mechanism, Split):
             return self
         count, judged = shapes.x.shape[0], dataclasses.replace(self, by_person=True)
-        bound, noise = bands.null_variance(count, self.neighbors(count)), judged._noise_variance(count)
+        bound, noise = self._public_variance(count), judged._noise_variance(count)
         mechanism, sensitivity = judged.mechanism_in_force()["persons"], judged.sensitivity(count)["persons"]
         promised = TYPICAL_PART * bound + noise + as_number(mechanism.scale(sensitivity))
         return judged if promised < bound + self._noise_variance(count) else self
@@ -157,23 +153,7 @@ class BandGCM(BandTest):
         """Whether more than S is released."""
         return bool(self.by_person) or self.variance == "released"
 
-    def validity(self, data):
-        continuous, _ = count_columns(data)
-        count = data.x.shape[0]
-        k = self.neighbors(count)
-        if continuous == 0 or self._compares_equal(data):
-            return self._rule_of_equals(data)
-        return validity.band_rule(
-            count,
-            k,
-            self._noise_variance(count),
-            narrow=self._narrow(data),
-            labels=num_values(data) > 0,
-            strata=num_strata(data),
-        )
-
     def _noise_variance(self, num_records: int) -> float:
-        """Of S, NaN for a traced budget."""
         mechanism, sensitivity = self.mechanism_in_force(), self.sensitivity(num_records)
         if self._has_parts:
             mechanism, sensitivity = mechanism["band"], sensitivity["band"]

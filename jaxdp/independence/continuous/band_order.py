@@ -27,7 +27,7 @@ from jaxdp.independence.continuous.neighbour_test import (
     split_columns,
 )
 from jaxdp.statistics import partition
-from jaxdp.statistics.neighbours import neighbour_order
+from jaxdp.statistics.neighbours import bands, neighbour_order
 
 NEIGHBORS = ((500, 1), (5_000, 2), (50_000, 4), (math.inf, 8))  # below n: k
 RECORDS_A_NEIGHBOUR = 4  # of one hour of one day: with fewer, most of the pairs that k allows do not exist
@@ -97,6 +97,29 @@ class BandTest(NeighbourTest):
                 "it, true nulls are rejected."
             )
         return validity.Validity(validity.RUN, told)
+
+    def validity(self, data):
+        """The public rule on the level; that of pairs of neighbours, for this test's spread."""
+        continuous, _ = count_columns(data)
+        if continuous == 0 or self._compares_equal(data):
+            return self._rule_of_equals(data)
+        count = data.x.shape[0]
+        return validity.band_rule(
+            count,
+            self.neighbors(count),
+            self._public_variance(count) + self._noise_variance(count),
+            narrow=self._narrow(data),
+            labels=num_values(data) > 0,
+            strata=num_strata(data),
+        )
+
+    def _public_variance(self, num_records: int) -> float:
+        """Of S, in units of the largest product squared."""
+        return bands.null_variance(num_records, self.neighbors(num_records))
+
+    def _noise_variance(self, num_records: int) -> float:
+        """The same of the noise on S; NaN for a traced budget."""
+        raise NotImplementedError
 
     def _near(self, key, data):
         """The order of the records and the weight of a pair as a function of two slices of that order.

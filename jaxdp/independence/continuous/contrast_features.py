@@ -14,7 +14,7 @@ from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.contrast_order import DEPTHS, ContrastTest
 from jaxdp.independence.continuous.feature_gcm import WEIGHTS, from_domain
-from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values
+from jaxdp.independence.continuous.neighbour_test import as_number, count_columns
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.spec import ANY, Planning, TestSpec, continuous_columns_of_z, on_a_line
 from jaxdp.statistics.neighbours import window_features
@@ -74,22 +74,8 @@ class ContrastFeatures(ContrastTest):
         if depth not in DEPTHS:
             return self.too_deep(data)
         noise = self.mechanism_in_force().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
-        noise, side, scale = map(as_number, (noise, self._side(depth, count, num_strata(data)), self.scale_x))
-        rule = validity.contrast_rule(
-            count,
-            depth,
-            noise,
-            self._rates(depth)[1][1] * as_number(self.most_windows(count)),
-            side,
-            windows=as_number(self.most_windows(count)),
-            symmetric=True,
-            scale=scale,
-            narrow=self._narrow(data),
-            skewed=self.skewed,
-            labels=num_values(data) > 0,
-            width=window_features.SIZE,
-            laws=True,
-        )
+        noise, null = as_number(noise), self._rates(depth)[1][1]
+        rule = self._rule(data, noise, null, symmetric=True, width=window_features.SIZE, laws=True)
         if rule.verdict == validity.REFUSE or not STRONG_EFFECT * count < NEEDED_Z * noise**0.5:
             return rule
         sentence = rule.sentence + " Low power: even a strong bend or a strong effect on the spread may be missed."

@@ -19,14 +19,13 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, Relation, Sensitivity
 from jaxdp.data.dataset import Data
 from jaxdp.independence import effect_sizes
-from jaxdp.independence.continuous import roughness, validity
+from jaxdp.independence.continuous import roughness
 from jaxdp.independence.continuous.contrast_order import DEPTHS, MANY, ContrastTest
 from jaxdp.independence.continuous.neighbour_test import (
     AGREEMENT,
     as_number,
     count_columns,
     num_strata,
-    num_values,
     scales,
 )
 from jaxdp.mechanisms import divide
@@ -147,23 +146,9 @@ class ContrastGCM(ContrastTest):
         checked = self._checks(data, depth)
         test = dataclasses.replace(self, depth=depth, check_roughness=checked)
         noise = test._of_windows(test.mechanism_in_force()).variance(test._of_windows(test.sensitivity(count)))
-        known = (noise, self._rate(depth, count), self._side(depth, count, num_strata(data)), self.scale_x)
-        noise, rate, side, scale = map(as_number, known)
+        noise, rate = map(as_number, (noise, self._rate(depth, count)))
         least = FLOOR[depth] if self.null_rate is None else 1.0
-        return validity.contrast_rule(
-            count,
-            depth,
-            noise,
-            rate * least * as_number(self.most_windows(count)),
-            side,
-            windows=as_number(self.most_windows(count)),
-            symmetric=self.is_symmetric(count),
-            scale=scale,
-            narrow=self._narrow(data),
-            skewed=self.skewed,
-            labels=num_values(data) > 0,
-            checked=checked,
-        )
+        return self._rule(data, noise, rate * least, symmetric=self.is_symmetric(count), checked=checked)
 
     def _checks(self, data, depth: int) -> bool:
         """Whether a part of the budget looks for roughness; public."""

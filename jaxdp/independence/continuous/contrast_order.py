@@ -6,7 +6,7 @@ Symbols: m = records of a window, a = its contrast, h = `caliper`, C = half of t
 
 import dataclasses
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +19,12 @@ from jaxdp.core import method_of
 from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.neighbour_test import (
     NeighbourTest,
+    as_number,
     continuous_columns,
     count_columns,
     mass,
     num_strata,
+    num_values,
     sides,
     split_columns,
 )
@@ -81,7 +83,26 @@ class ContrastTest(NeighbourTest):
     def too_deep(self, data) -> validity.Validity:
         """The public rule for a number of columns that no window serves."""
         depth, _ = count_columns(data)
-        return validity.contrast_rule(data.x.shape[0], max(depth, 2), 0.0, 0.0, 1.0, symmetric=False)
+        return validity.contrast_rule(data.x.shape[0], max(depth, 2), 0.0, 1.0, symmetric=False)
+
+    def _rule(self, data, noise: float, null: float, *, symmetric: bool, **form: Any) -> validity.Validity:
+        """The public rule on the level. noise: its variance on T. null: variance of T for each window that counts."""
+        depth, _ = count_columns(data)
+        count = data.x.shape[0]
+        windows = as_number(self.most_windows(count))
+        return validity.contrast_rule(
+            count,
+            depth,
+            null * windows + noise,
+            as_number(self._side(depth, count, num_strata(data))),
+            windows=windows,
+            symmetric=symmetric,
+            scale=as_number(self.scale_x),
+            narrow=self._narrow(data),
+            skewed=self.skewed,
+            labels=num_values(data) > 0,
+            **form,
+        )
 
     def statistic(self, key, data):
         """`window_sums`, the mean over the curves: (p, q), or a scalar for one pair."""

@@ -15,9 +15,8 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity, Sequential
-from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.band_order import BandTest
-from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales, sides
+from jaxdp.independence.continuous.neighbour_test import as_number, scales, sides
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.independence.tables.quantile_table import QuantileCuts
 from jaxdp.mechanisms import Laplace, divide
@@ -34,6 +33,7 @@ SHARES = {"sums": 0.95, "squares": 0.05}
 CENTRE_SHARE = 0.1  # of the budget, for private medians of x and y
 WEIGHTS = ((0.3, 0.2), (0.2, 0.3))  # of the level: most for lines and for products, whose signal is the smallest
 TYPICAL_VARIANCE = 0.5  # of u, for normal residuals and tau about their sd
+MAX_PRODUCT = size_features.DIAMETER**2  # of two differences
 MIN_WIDTH, MAX_WIDTH = 0.9, 2.5
 
 
@@ -129,24 +129,13 @@ class FeatureGCM(BandTest):
         mechanism = self.mechanism
         return jnp.sqrt(2.0 * mechanism.rho) if hasattr(mechanism, "rho") else getattr(mechanism, "epsilon", 1.0)
 
-    def validity(self, data):
-        """The public rule on the level; that of pairs of neighbours, for this test's spread."""
-        continuous, _ = count_columns(data)
-        count = data.x.shape[0]
-        k = self.neighbors(count)
-        if continuous == 0 or self._compares_equal(data):
-            return self._rule_of_equals(data)
-        noise = as_number(self.mechanism_in_force()["sums"].variance(self.sensitivity(count)["sums"]))
-        size = size_features.DIAMETER**2  # of one product of differences
-        return validity.band_rule(
-            count,
-            k,
-            noise / size**2,
-            null_variance=count * (1.0 + 0.5 / k) * TYPICAL_VARIANCE**2 / size**2,
-            narrow=self._narrow(data),
-            labels=num_values(data) > 0,
-            strata=num_strata(data),
-        )
+    def _public_variance(self, num_records: int) -> float:
+        k = self.neighbors(num_records)
+        return num_records * (1.0 + 0.5 / k) * TYPICAL_VARIANCE**2 / MAX_PRODUCT**2
+
+    def _noise_variance(self, num_records: int) -> float:
+        noise = self.mechanism_in_force()["sums"].variance(self.sensitivity(num_records)["sums"])
+        return as_number(noise) / MAX_PRODUCT**2
 
     def largest_sum(self, num_records: int) -> float:
         return size_features.DIAMETER**2 * num_records * self.neighbors(num_records)

@@ -8,7 +8,7 @@ it says how rough is too rough, and refuses where no sensible roughness is admis
 import dataclasses
 import math
 
-from jaxdp.statistics.neighbours import bands, contrasts
+from jaxdp.statistics.neighbours import contrasts
 
 RUN, FLAG, REFUSE = "run", "flag", "refuse"
 CURVATURE, LOW_POWER, NARROW_KERNEL, LABELS_IN_Z = "curvature", "low power", "narrow kernel", "labels"
@@ -70,17 +70,16 @@ class Validity:
 def band_rule(
     num_records: int,
     num_neighbors: int,
-    noise_variance: float,
+    variance: float,
     *,
-    null_variance: float | None = None,
     narrow: bool = False,
     labels: bool = False,
     strata: int = 1,
 ) -> Validity:
     """The rule for one continuous column of Z.
 
-    noise_variance: of the noise on S, for kernel products in [-1, 1]. null_variance: of S where it is not the public
-    bound of soft signs. narrow: the kernel is narrower than 1/16 of the half range.
+    variance: of S with its noise, for kernel products in [-1, 1]. narrow: the kernel is narrower than 1/16 of the half
+    range.
     labels: Z takes whole steps and may be a label of groups, and its values are compared with other values.
     strata: joint levels of coded columns of Z, each with an order of its own, which a jump of Z crosses once in each.
     """
@@ -89,8 +88,7 @@ def band_rule(
             f"{num_records} records are too few to condition on a continuous column: this test needs at least "
             f"{BAND_RECORDS}; give more records, or declare a column of few levels as such."
         )
-    null_variance = bands.null_variance(num_records, num_neighbors) if null_variance is None else null_variance
-    spread = math.sqrt(null_variance + noise_variance)
+    spread = math.sqrt(variance)
     jumps = 4.0 * ADMISSIBLE_BIAS * spread / ((num_neighbors + 1) * strata)
     weak = num_records * STRONG_EFFECT < NEEDED_Z * spread
     flags = _flags((LOW_POWER, weak), (NARROW_KERNEL, narrow), (LABELS_IN_Z, labels))
@@ -108,8 +106,7 @@ def band_rule(
 def contrast_rule(
     num_records: int,
     depth: int,
-    noise_variance: float,
-    null_variance: float,
+    variance: float,
     side: float,
     *,
     symmetric: bool,
@@ -124,7 +121,7 @@ def contrast_rule(
 ) -> Validity:
     """The rule for `depth` continuous columns of Z.
 
-    noise_variance, null_variance: of the noise on T and of T. side: caliper, as a share of the range.
+    variance: of T with its noise. side: caliper, as a share of the range.
     scale: of X, as given to the test. skewed: a column of Z is known to be skewed and has linear bounds.
     labels: a column of Z takes whole steps and may be a label of groups. width: of the kernel, in units of the scale.
     windows: how many of them count; default all. checked: the release says itself where it may be trends.
@@ -136,7 +133,7 @@ def contrast_rule(
     size = contrasts.window_size(depth, symmetric)
     # of K windows |E T| <= K m kappa_x kappa_y r^4/(4 c_x c_y), and kappa r^2/2 is the deviation
     windows = num_records if windows is None else windows
-    share = math.sqrt(ADMISSIBLE_BIAS * math.sqrt(null_variance + noise_variance) / (size * windows))
+    share = math.sqrt(ADMISSIBLE_BIAS * math.sqrt(variance) / (size * windows))
     deviation, radius = width * scale * share, 0.5 * math.sqrt(depth) * side
     # a jump along a surface meets n^(1 - 1/d) windows, against a deviation of n^(1/2): no n makes it harmless
     # so that every answer is flagged, or a part of the budget looks for them and flags those that they may explain

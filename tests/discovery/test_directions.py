@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from scipy import integrate
+from scipy.special import gammaincc
 
 import jaxdp
 from jaxdp.core import Relation
@@ -16,12 +17,11 @@ from jaxdp.discovery.engine.directions import (
     Contrasts,
     Orientation,
     Rule,
-    _laplace_density,
-    _normal_density,
     oriented,
 )
 from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores
+from jaxdp.discovery.engine.number_noise import CubeNoise, LaplaceNoise, NormalNoise
 from jaxdp.discovery.engine.orientation import compelled, cpdag_of, meek, unshielded
 from jaxdp.discovery.methods.neighbour_pc import ARROWS
 from jaxdp.statistics.tables.excess import Excess
@@ -83,7 +83,7 @@ def numbers(dag, size, scale, generator, laplace=False):
     triples = unshielded(dag | dag.T)
     signs = np.array([-1.0 if dag[i, k] and dag[j, k] else 1.0 for i, k, j in triples])
     noise = (generator.laplace if laplace else generator.normal)(0.0, scale, len(triples))
-    return Contrasts(triples, signs * size + noise, scale, laplace, 100_000)
+    return Contrasts(triples, signs * size + noise, (LaplaceNoise if laplace else NormalNoise)(scale), 100_000)
 
 
 @pytest.mark.parametrize("laplace", [False, True])
@@ -113,7 +113,8 @@ def star(values, strengths, scale=500.0, laplace=False):
     skeleton[0, 1:] = skeleton[1:, 0] = True
     triples = unshielded(skeleton)
     strength = np.array([[strengths[i - 1], strengths[j - 1]] for i, _, j in triples])
-    return skeleton, Contrasts(triples, np.array(values(strength)), scale, laplace, 100_000, strength)
+    noise = (LaplaceNoise if laplace else NormalNoise)(scale)
+    return skeleton, Contrasts(triples, np.array(values(strength)), noise, 100_000, strength)
 
 
 @pytest.mark.parametrize("laplace", [False, True])
@@ -128,8 +129,8 @@ def test_a_number_near_0_speaks_against_a_collider_where_edges_are_weak():
     """The product of two weak edges is far smaller than either; that of two strong ones is not."""
     near_zero, size = np.zeros((1, 2)), 25_000.0
     values = np.array([0.0])
-    strong = Contrasts([(1, 0, 2)], values, 500.0, False, 100_000, near_zero + size).weights()
-    weak = Contrasts([(1, 0, 2)], values, 500.0, False, 100_000, near_zero + 1000.0).weights()
+    strong = Contrasts([(1, 0, 2)], values, NormalNoise(500.0), 100_000, near_zero + size).weights()
+    weak = Contrasts([(1, 0, 2)], values, NormalNoise(500.0), 100_000, near_zero + 1000.0).weights()
     assert strong[0] > weak[0] + 0.5
     assert weak[0] < -1.0
 
@@ -137,9 +138,9 @@ def test_a_number_near_0_speaks_against_a_collider_where_edges_are_weak():
 def test_edges_without_a_number_take_part_by_the_mean_size():
     triples, values = [(0, 1, 2), (1, 2, 3)], np.array([-1500.0, 2500.0])
     strengths = np.array([[4000.0, np.nan], [np.nan, np.nan]])
-    mixed = Contrasts(triples, values, 600.0, True, 100_000, strengths).weights()
-    np.testing.assert_array_equal(mixed, Contrasts(triples, values, 600.0, True, 100_000).weights())
-    assert np.isfinite(Contrasts(triples, values, 600.0, True, 0, strengths).weights()).all()
+    mixed = Contrasts(triples, values, LaplaceNoise(600.0), 100_000, strengths).weights()
+    np.testing.assert_array_equal(mixed, Contrasts(triples, values, LaplaceNoise(600.0), 100_000).weights())
+    assert np.isfinite(Contrasts(triples, values, LaplaceNoise(600.0), 0, strengths).weights()).all()
 
 
 def test_numbers_of_edges_are_not_used_beside_loud_noise():
@@ -147,7 +148,7 @@ def test_numbers_of_edges_are_not_used_beside_loud_noise():
     strengths = np.array([[4000.0, 900.0]])
     for scale, used in ((3900.0, True), (4100.0, False)):
         sized, plain = (
-            Contrasts(triples, values, scale, True, 100_000, given).weights() for given in (strengths, None)
+            Contrasts(triples, values, LaplaceNoise(scale), 100_000, given).weights() for given in (strengths, None)
         )
         assert (sized[0] != plain[0]) == used
 
@@ -169,15 +170,18 @@ def test_densities_are_those_of_an_exponential_signal_with_noise(x, mean):
     normal = density(lambda e: np.exp(-0.5 * (e / scale) ** 2))
     laplace = density(lambda e: np.exp(-abs(e) / scale) / (2.0 * scale))
     sd = np.sqrt(2.0 * np.pi) * scale
-    np.testing.assert_allclose(_normal_density(at, scale, means)[0], np.log(normal / sd), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(NormalNoise(scale).log_density(at, means)[0], np.log(normal / sd), rtol=0, atol=1e-4)
     expected = np.log(laplace) + np.log(2.0 * scale)
-    np.testing.assert_allclose(_laplace_density(at, scale, means)[0], expected, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(LaplaceNoise(scale).log_density(at, means)[0], expected, rtol=0, atol=1e-4)
+    count, growth = 6, 100.0
+    cube = density(lambda e: gammaincc(count, abs(e) / growth) / (2.0 * count * growth))
+    np.testing.assert_allclose(CubeNoise(growth, count).log_density(at, means)[0], np.log(cube), rtol=0, atol=0.03)
 
 
 def test_arrows_against_time_are_never_drawn():
     dag = np.zeros((3, 3), bool)
     dag[0, 1] = dag[2, 1] = True
-    contrasts = Contrasts([(0, 1, 2)], np.array([-5000.0]), 100.0, True, 100_000)
+    contrasts = Contrasts([(0, 1, 2)], np.array([-5000.0]), LaplaceNoise(100.0), 100_000)
     against = np.zeros((3, 3), bool)
     against[0, 1] = True
     found = oriented(dag | dag.T, contrasts, against)
@@ -223,7 +227,7 @@ def undecided(leaves):
     skeleton = np.zeros((leaves + 1, leaves + 1), bool)
     skeleton[0, 1:] = skeleton[1:, 0] = True
     triples = unshielded(skeleton)
-    return skeleton, Contrasts(triples, np.zeros(len(triples)), 1000.0, True, 100_000)
+    return skeleton, Contrasts(triples, np.zeros(len(triples)), LaplaceNoise(1000.0), 100_000)
 
 
 @pytest.mark.parametrize(("rule", "open_share"), [(Rule(), 7 / 64), (Rule(parents=True), 2 / 7)])
@@ -327,7 +331,9 @@ def test_what_is_known_of_time_keeps_its_share():
     dag[0, 1] = dag[2, 1] = True
     against = np.zeros((3, 3), bool)
     against[0, 1] = True
-    found = oriented(dag | dag.T, Contrasts([(0, 1, 2)], np.array([-5000.0]), 100.0, True, 100_000), against, ARROWS)
+    found = oriented(
+        dag | dag.T, Contrasts([(0, 1, 2)], np.array([-5000.0]), LaplaceNoise(100.0), 100_000), against, ARROWS
+    )
     assert found.arrow_shares[1, 0] == 1.0
     assert found.arrow_shares.max(where=~(against | against.T), initial=0.0) <= ARROWS.trust.of(Shown(0.0)) < 1.0
 
@@ -336,7 +342,7 @@ def test_what_follows_from_tiers_has_a_share_too():
     """Along a chain whose first arrow is known: the others had shares of 0, and all were expected to be wrong."""
     dag, against = np.zeros((4, 4), bool), np.zeros((4, 4), bool)
     dag[0, 1] = dag[1, 2] = dag[2, 3] = against[1, 0] = True
-    contrasts = Contrasts(unshielded(dag | dag.T), np.array([5000.0, 5000.0]), 100.0, True, 100_000)
+    contrasts = Contrasts(unshielded(dag | dag.T), np.array([5000.0, 5000.0]), LaplaceNoise(100.0), 100_000)
     found, trust = oriented(dag | dag.T, contrasts, against, ARROWS), ARROWS.trust.of(Shown(0.0))
     assert np.array_equal(found.cpdag, dag)
     assert found.arrow_shares[dag] == pytest.approx([1.0, trust, trust], abs=0.02)

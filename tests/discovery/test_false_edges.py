@@ -8,19 +8,14 @@ import pytest
 
 import jaxdp
 from jaxdp import discovery
-from jaxdp.core import Relation
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.false_edges import Sampling, adjusted, p_values, without_chance
-from jaxdp.discovery.engine.max_min_budget import Budget
+from jaxdp.discovery.engine.number_noise import CubeNoise, LaplaceNoise, NormalNoise
 from jaxdp.discovery.engine.skeleton import Skeleton
 from jaxdp.discovery.graph import Decision
 from jaxdp.discovery.spec import Setting, best
 from jaxdp.statistics.tables.excess import Excess
-
-PURE = Budget.of(1.0, 0.0, Relation.REPLACE_ONE)
-BOTH = Budget.of(1.0, 1e-6, Relation.REPLACE_ONE)
-
 
 BALANCED = [[1.0 / 2] * 2, [1.0 / 4] * 4, [1.0 / 8] * 8]
 
@@ -37,21 +32,45 @@ def test_scores_of_independent_columns_stay_below_their_null_law(n, margin):
         assert np.mean(q > sd * (z - deducted)) <= expected + 3.0 * math.sqrt(expected / len(tables))
 
 
-@pytest.mark.parametrize("budget", [PURE, BOTH])
-def test_p_values_bound_noise_and_the_largest_of_many_scores(budget):
-    generator, kept, pairs, scale, runs = np.random.default_rng(1), 10, 300, 1.0, 3000
-    law = Sampling(sd=1.5, deducted=2.0, scores=pairs)
+def cube(generator, growth, shape):
+    """Noise of the cube: one radius for each row."""
+    radius = generator.gamma(shape[1] + 1.0, growth, size=(shape[0], 1))
+    return radius * generator.uniform(-1.0, 1.0, shape)
+
+
+@pytest.mark.parametrize("law", ["laplace", "normal", "cube"])
+def test_p_values_bound_noise_and_the_largest_of_many_scores(law):
+    generator, kept, pairs, runs = np.random.default_rng(1), 10, 300, 3000
+    noise, drawn = {
+        "laplace": (LaplaceNoise(1.0), lambda shape: generator.laplace(size=shape)),
+        "normal": (NormalNoise(1.0), lambda shape: generator.normal(size=shape)),
+        "cube": (CubeNoise(0.1, kept), lambda shape: cube(generator, 0.1, shape)),
+    }[law]
+    sampling = Sampling(sd=1.5, deducted=2.0, scores=pairs)
     scores = np.sort(np.maximum(1.5 * (np.abs(generator.normal(size=(runs, pairs))) - 2.0), 0.0), axis=1)[:, -kept:]
-    noise = generator.laplace(size=scores.shape) if budget.pure else generator.normal(size=scores.shape)
-    false = [(adjusted(p_values(row, scale, budget, law)) <= 0.05).any() for row in scores + noise]
+    values = scores + drawn(scores.shape)
+    false = [(adjusted(p_values(row, noise, sampling)) <= 0.05).any() for row in values]
     window = 3.0 * math.sqrt(0.05 * 0.95 / runs)
     assert abs(np.mean(false) - 0.05) <= window  # here the law is that of the scores: the level is reached
-    loose = [(adjusted(p_values(row, scale, budget, Sampling(0.0, 0.0, 0))) <= 0.05).any() for row in scores + noise]
+    loose = [(adjusted(p_values(row, noise, Sampling(0.0, 0.0, 0))) <= 0.05).any() for row in values]
     assert np.mean(loose) > 0.05  # sampling counts
 
 
+@pytest.mark.parametrize("count", [1, 5, 60])
+def test_the_chance_of_noise_of_the_cube_is_that_of_its_draws(count):
+    draws = cube(np.random.default_rng(3), 2.0, (200_000, count))[:, 0]
+    noise = CubeNoise(2.0, count)
+    assert noise.spread == pytest.approx(draws.std(), rel=0.02)
+    for part in (-1.2, 0.0, 0.5, 1.5, 2.2):
+        expected = np.mean(draws > part * noise.spread)
+        window = 4.0 * math.sqrt(max(expected, 1e-5) / len(draws))
+        assert float(noise.chance_above(part * noise.spread)) == pytest.approx(expected, abs=window)
+    x = np.linspace(-9.0, 9.0, 7)
+    np.testing.assert_allclose(CubeNoise(2.0, 1).chance_above(x), LaplaceNoise(2.0).chance_above(x), rtol=1e-9)
+
+
 def test_a_large_number_is_certain_and_a_small_one_is_not():
-    found = p_values(np.array([-5.0, 0.0, 3.0, 400.0]), 1.0, PURE, Sampling(1.0, 2.0, 10))
+    found = p_values(np.array([-5.0, 0.0, 3.0, 400.0]), LaplaceNoise(1.0), Sampling(1.0, 2.0, 10))
     assert found[0] > 0.99
     assert np.all(np.diff(found[1:]) < 0.0)
     assert found[3] < 1e-9

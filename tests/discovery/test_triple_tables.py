@@ -8,6 +8,7 @@ import jaxdp
 from jaxdp.core import Relation
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.directions import Contrasts
+from jaxdp.discovery.engine.number_noise import NormalNoise
 from jaxdp.discovery.engine.triple_tables import BLUR, BOTH, CAP, EFFECT, TripleTables, evidence
 from jaxdp.noise.recorder import Tape
 from jaxdp.randomness.keys import RecordedKey
@@ -58,7 +59,7 @@ def test_pure_epsilon_releases_no_tables():
     tape = Tape()
     records = star(np.random.default_rng(0))
     jaxdp.discovery.max_min_pc(RecordedKey(jax.random.key(3), tape), records, epsilon=20.0, prune="keep")
-    assert max(np.size(call.value) for call in tape.calls if call.law.name == "laplace") < 8
+    assert max(np.size(call.value) for call in tape.calls if call.law.name == "max_norm") < 8
 
 
 def table(generator, collider: bool):
@@ -79,7 +80,7 @@ def test_tables_tell_colliders_where_contrasts_are_noise(collider):
     right = 0
     for _ in range(20):
         noisy = table(generator, collider) + generator.normal(0.0, 20.0, (2, 2, 2))
-        contrasts = Contrasts([(0, 2, 1)], np.zeros(1), 1000.0, False, N)
+        contrasts = Contrasts([(0, 2, 1)], np.zeros(1), NormalNoise(1000.0), N)
         weight = TripleTables(contrasts, [noisy], 400.0).weights()[0] - contrasts.weights()[0]
         assert abs(weight) <= CAP
         right += (weight > 1.0) if collider else (weight < -1.0)
@@ -89,7 +90,7 @@ def test_tables_tell_colliders_where_contrasts_are_noise(collider):
 def test_a_table_is_silent_where_its_ends_depend_with_the_middle_and_without():
     counts = np.full((2, 2, 2), 300.0)
     counts[0, 0] = counts[1, 1] = 700.0
-    contrasts = Contrasts([(0, 2, 1)], np.array([500.0]), 100.0, False, N)
+    contrasts = Contrasts([(0, 2, 1)], np.array([500.0]), NormalNoise(100.0), N)
     tables = TripleTables(contrasts, [counts], 25.0)
     assert min(evidence(counts, 25.0), evidence(counts.sum(2, keepdims=True), 50.0)) > BOTH
     np.testing.assert_array_equal(tables.weights(), contrasts.weights())

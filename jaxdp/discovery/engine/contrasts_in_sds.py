@@ -15,6 +15,7 @@ from jaxdp.discovery.engine.arrow_trust import Shown, cycles, leftover
 from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, oriented
 from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
+from jaxdp.discovery.engine.number_noise import NormalNoise
 from jaxdp.discovery.engine.orientation import unshielded
 from jaxdp.discovery.engine.skeleton import CIQuery
 
@@ -42,7 +43,7 @@ def by_one_release(
     asked = np.flatnonzero(np.isfinite(values))
     if not asked.size:
         return None
-    contrasts = Contrasts([triples[place] for place in asked], values[asked], SD, False, 0, None, MEAN)
+    contrasts = Contrasts([triples[place] for place in asked], values[asked], NormalNoise(SD), 0, None, MEAN)
     apart = np.triu(~(adjacency | facts.forbidden), 1)
     shown = Shown(cycles(adjacency), leftover(found.minimum[apart]))
     return oriented(adjacency, contrasts, facts.against_time(), rule, shown)

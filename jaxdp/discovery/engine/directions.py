@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from scipy.special import betaln, log_ndtr
+from scipy.special import betaln
 
 from jaxdp.discovery.engine.arrow_trust import Shown, Trust, cycles
+from jaxdp.discovery.engine.number_noise import NumberNoise
 from jaxdp.discovery.engine.orientation import colliders_of, compelled, orient_colliders
 
 Triple = tuple[int, int, int]
@@ -43,19 +44,20 @@ class Evidence(Protocol):
 class Contrasts:
     """Released contrasts of unshielded triples (i, k, j): below 0 speaks for i -> k <- j, above 0 against it.
 
-    values: (T,), each a signal of unknown size with fresh noise. scale: of the noise (Laplace, or the sd of normal
-    noise). laplace: which of the two. num_records: public number of records; 0 where it is private. strengths: (T, 2),
-    released numbers of the edges i - k and k - j, NaN where there is none; None where they say nothing about contrasts.
-    mean: size of a signal where nothing says more, default SIGNAL n and at least the scale.
+    values: (T,), each a signal of unknown size with fresh noise. noise: its law. num_records: public number of records;
+    0 where it is private. strengths: (T, 2), released numbers of the edges i - k and k - j, NaN where there is none;
+    None where they say nothing about contrasts. mean: size of a signal where nothing says more, default SIGNAL n and at
+    least the spread of the noise. doubt: share of contrasts that have the wrong sign without noise, so that none has
+    larger odds; noise of bounded tails alone would leave no doubt.
     """
 
     triples: Sequence[Triple]
     values: np.ndarray
-    scale: float
-    laplace: bool
+    noise: NumberNoise
     num_records: int
     strengths: np.ndarray | None = None
     mean: float = 0.0
+    doubt: float = 0.0
 
     def weights(self) -> np.ndarray:
         """Log odds of a collider against none, (T,), for signals of exponential laws.
@@ -63,18 +65,23 @@ class Contrasts:
         Where the numbers of both edges are known and the noise is small, a dependence that passes through k has the
         mean size of the product of those of i and of j on k, and one that appears given a collider that of the smaller.
         """
-        density = _laplace_density if self.laplace else _normal_density
-        values, n = np.asarray(self.values, float), self.num_records
-        mean = np.full(len(values), max(self.mean or SIGNAL * n, self.scale))
-        plain = density(-values, self.scale, mean) - density(values, self.scale, mean)
-        if self.strengths is None or not n or self.scale > QUIET * n:
+        density, values, n = self.noise.log_density, np.asarray(self.values, float), self.num_records
+        mean = np.full(len(values), max(self.mean or SIGNAL * n, self.noise.spread))
+        plain = self._doubted(density(-values, mean) - density(values, mean))
+        if self.strengths is None or not n or self.noise.spread > QUIET * n:
             return plain
         known = np.isfinite(self.strengths).all(axis=1)
         strengths = np.where(known[:, None], np.maximum(self.strengths, 0.0), 0.0)
         other = np.maximum(PRODUCT * strengths.prod(axis=1) / n, LEAST * n)
         collider = np.maximum(strengths.min(axis=1), other)
-        sized = density(-values, self.scale, collider) - density(values, self.scale, other) - RARE
+        sized = self._doubted(density(-values, collider) - density(values, other)) - RARE
         return np.where(known, sized, plain)
+
+    def _doubted(self, odds: np.ndarray) -> np.ndarray:
+        if not self.doubt:
+            return odds
+        right, wrong = math.log1p(-self.doubt), math.log(self.doubt)
+        return np.logaddexp(right + odds, wrong) - np.logaddexp(right, wrong + odds)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -277,19 +284,3 @@ def _dag(num_nodes: int, edges, heads) -> np.ndarray:
     for (i, j), head in zip(edges, heads, strict=True):
         dag[(i, j) if head == j else (j, i)] = True
     return dag
-
-
-def _normal_density(x: np.ndarray, sd: float, mean: np.ndarray) -> np.ndarray:
-    """Log density of an exponential number of each mean plus normal noise."""
-    return log_ndtr(x / sd - sd / mean) - x / mean + 0.5 * (sd / mean) ** 2 - np.log(mean)
-
-
-def _laplace_density(x: np.ndarray, scale: float, mean: np.ndarray) -> np.ndarray:
-    """The same with Laplace noise, up to a constant of the noise."""
-    signal, noise = 1.0 / mean, 1.0 / scale
-    above = np.maximum(x, 0.0)
-    gap = np.maximum(np.abs(noise - signal), 1e-9 * noise)
-    with np.errstate(divide="ignore"):  # at 0 nothing lies between 0 and x
-        between = np.log(-np.expm1(-gap * above)) - np.minimum(signal, noise) * above - np.log(gap)
-    beyond = -signal * above - np.log(signal + noise)
-    return np.where(x <= 0, noise * x - np.log(signal + noise), np.logaddexp(between, beyond)) + np.log(signal)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import erfc
 
 from jaxdp import null_laws
-from jaxdp.discovery.engine.max_min_budget import Budget
+from jaxdp.discovery.engine.number_noise import NumberNoise
 from jaxdp.discovery.engine.skeleton import Skeleton
 from jaxdp.discovery.graph import Decision
 
@@ -42,7 +42,7 @@ class Sampling:
         return self.scores * erfc((self.deducted + excess) / np.sqrt(2.0))
 
 
-def p_values(values: np.ndarray, scale: float, budget: Budget, sampling: Sampling) -> np.ndarray:
+def p_values(values: np.ndarray, noise: NumberNoise, sampling: Sampling) -> np.ndarray:
     """For each released number: bound on the chance of one as large without dependence.
 
     The noise is fresh, so that P(noise + score >= y) is at most the mean of P(noise >= y - S), S no less than the
@@ -51,11 +51,11 @@ def p_values(values: np.ndarray, scale: float, budget: Budget, sampling: Samplin
     """
     values = np.asarray(values, float)
     if not sampling.sd:
-        return budget.chance_above(values, scale)
+        return noise.chance_above(values)
     excess = np.linspace(0.0, FURTHEST, STEPS)
     above = np.minimum(1.0, sampling.tail(excess) / len(values))
     steps = -np.diff(above, prepend=1.0)
-    by_noise = budget.chance_above(values[:, None] - sampling.sd * excess, scale)
+    by_noise = noise.chance_above(values[:, None] - sampling.sd * excess)
     return np.minimum(1.0, by_noise @ steps + above[-1])
 
 

@@ -10,15 +10,13 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-from scipy.special import erfc
-
 from jaxdp._base import check
 from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting import zcdp_rho
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
+from jaxdp.discovery.engine.number_noise import CubeNoise, LaplaceNoise, NormalNoise, NumberNoise
 from jaxdp.discovery.graph import number
-from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Laplace, PermuteAndFlip
+from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Laplace, MaxNorm, PermuteAndFlip
 
 MAX_RECORDS = 10**9  # of the public range, where the number of records is private
 RANGE_SCALES = 64  # the public range leaves this many noise scales on both sides, so that clipping does not bias
@@ -54,22 +52,24 @@ class Shares:
 class Budget:
     """A whole budget and the mechanisms that fractions of it buy.
 
-    whole: `Laplace(epsilon)`, whose parts add up; or `Gaussian(rho)`, zCDP. epsilon, delta: of the claim.
+    whole: `Laplace(epsilon)`, whose parts add up; or `Gaussian(rho)`, zCDP. epsilon, delta: of the claim. cube: whether
+    numbers released together for a pure epsilon have noise of the cube (`MaxNorm`), not Laplace noise.
     """
 
     whole: Any
     epsilon: float
     delta: float
     relation: Relation
+    cube: bool = False
 
     @classmethod
-    def of(cls, epsilon: float, delta: float, relation: Relation) -> Budget:
+    def of(cls, epsilon: float, delta: float, relation: Relation, cube: bool = False) -> Budget:
         """Pure epsilon, or the largest rho whose zCDP is (epsilon, delta)-DP. Errors: ValueError."""
         check.positive(epsilon=epsilon)
         check.in_range(-1.0, 1.0, delta=delta)
         check.non_negative(delta=delta)
         epsilon, delta = number(epsilon), number(delta)
-        return cls(Gaussian(zcdp_rho(epsilon, delta)) if delta else Laplace(epsilon), epsilon, delta, relation)
+        return cls(Gaussian(zcdp_rho(epsilon, delta)) if delta else Laplace(epsilon), epsilon, delta, relation, cube)
 
     @property
     def pure(self) -> bool:
@@ -93,21 +93,18 @@ class Budget:
 
     def numbers(self, fraction: Fraction, count: int, bound: float, error: float, num_records: int):
         """The mechanism that releases `count` numbers, each of which moves by at most `bound`; their sensitivity; the
-        scale of the noise."""
-        mechanism = self.whole.share(fraction)
-        norm, together = (Norm.L1, count) if self.pure else (Norm.L2, ROUND_UP * math.sqrt(count))
-        plain = Sensitivity(together * bound, norm, self.relation, error)
-        scale = number(mechanism.scale(plain))
-        end = math.ceil(num_records + RANGE_SCALES * scale)
-        return mechanism, dataclasses.replace(plain, lower=-end, upper=end), scale
-
-    def chance_above(self, values: np.ndarray, scale: float) -> np.ndarray:
-        """The chance that the noise of a released number is above each value."""
-        x = np.asarray(values, float) / scale
-        if self.pure:
-            half = 0.5 * np.exp(-np.abs(x))
-            return np.where(x > 0, half, 1.0 - half)
-        return 0.5 * erfc(x / math.sqrt(2.0))
+        law of the noise of each."""
+        if self.pure and self.cube:
+            mechanism: Any = MaxNorm(check.share(self.epsilon, fraction))
+            plain = Sensitivity(bound, Norm.LINF, self.relation, error)
+            noise: NumberNoise = CubeNoise(number(mechanism.scale(plain)), count)
+        else:
+            mechanism = self.whole.share(fraction)
+            norm, together = (Norm.L1, count) if self.pure else (Norm.L2, ROUND_UP * math.sqrt(count))
+            plain = Sensitivity(together * bound, norm, self.relation, error)
+            noise = (LaplaceNoise if self.pure else NormalNoise)(number(mechanism.scale(plain)))
+        end = math.ceil(num_records + RANGE_SCALES * noise.spread)
+        return mechanism, dataclasses.replace(plain, lower=-end, upper=end), noise
 
 
 def _root_below(square: Fraction) -> float:

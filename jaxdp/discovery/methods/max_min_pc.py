@@ -29,6 +29,7 @@ from jaxdp.discovery.engine.hardly_nearer import GROWTH, rounded_up
 from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
 from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, ROUND_UP, Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores, rounding
+from jaxdp.discovery.engine.number_noise import CubeNoise, NumberNoise
 from jaxdp.discovery.engine.orientation import unshielded
 from jaxdp.discovery.engine.session import Session, searched
 from jaxdp.discovery.engine.skeleton import Skeleton, counted
@@ -46,6 +47,7 @@ Edge = tuple[int, int]
 MAX_ORDER = 2
 TREE_FROM = 0.02  # noise of a further edge, in shares of the records, from which a tree alone was better
 DIRECTIONS = 0.2  # of the budget: the share of least SHD on networks of 12 to 56 columns (docs/theory)
+DOUBT = 0.02  # of contrasts on true edges of random networks have the wrong sign without noise
 STOP = 0.3  # score of stopping, in units of the largest noise of all pairs
 DRAWS = {True: 0.5, False: 0.8}  # of further edges that are planned, per column; for pure epsilon, and for zCDP
 AGAIN = 2  # after a stop, the draws that are left become so many times fewer, with as much more budget each
@@ -59,6 +61,11 @@ SHARES = {
     ALL: Shares(Fraction(4, 20), Fraction(6, 20), Fraction(10, 20)),
     FOREST: Shares(Fraction(1, 2), Fraction(0), Fraction(1, 2)),
     TREE: Shares(Fraction(1)),
+}
+# of pure epsilon: noise of the cube weighs edges so well that draws take part of that share
+CUBE_SHARES = SHARES | {
+    GUARDED: Shares(Fraction(5, 20), Fraction(9, 20), Fraction(6, 20)),
+    ALL: Shares(Fraction(5, 20), Fraction(9, 20), Fraction(6, 20)),
 }
 CELLS_MOVED = {Relation.REPLACE_ONE: ROUND_UP * math.sqrt(2.0), Relation.ADD_OR_REMOVE_ONE: 1.0}  # L2, of one table
 LOUDEST = 0.035  # noise of a draw of a forest, in shares of the records: fewer are drawn rather than louder ones
@@ -156,8 +163,8 @@ def max_min_pc(
     further edges (0.8 d; d/2 of pure epsilon), each the largest over pairs of the smallest q over conditioning sets,
     or a stop; after a stop the rest of that budget buys half as many draws of twice the size. (3) One noisy number per
     edge: edges go until at most 5 % of those that stay are expected there by chance, noise and sampling counted.
-    delta: 0 is pure epsilon (permute-and-flip, Laplace noise); above, zCDP within (epsilon, delta) (exponential
-    mechanism, normal noise), worth about 2.5 times the epsilon at 40 columns.
+    delta: 0 is pure epsilon (permute-and-flip; noise of the cube, `MaxNorm`); above, zCDP within (epsilon, delta)
+    (exponential mechanism, normal noise), worth about twice the epsilon at 40 columns.
     prune: "guarded" weighs tree edges too, but not by sets that all but fix one of the two columns, "all" by every set;
     "keep" spares the tree; "forest" draws edges of the tree alone, as many as keep the noise of each draw within 3.5 %
     of the records, and weighs them likewise; "tree" spends everything on the tree and weighs nothing. Default:
@@ -182,7 +189,7 @@ def max_min_pc(
     check.one_of((None, *SHARES), prune=prune)
     check.at_least(0, max_order=max_order)
     check.non_negative(stop=stop)
-    budget = Budget.of(epsilon, delta, relation)
+    budget = Budget.of(epsilon, delta, relation, cube=True)
     _require_fit(records, mode, budget)
     if prune is None:
         prune = FOREST if _too_loud(records, budget) else GUARDED
@@ -190,7 +197,8 @@ def max_min_pc(
         directions = 0.0 if prune == TREE else DIRECTIONS
     check.in_range(-1.0, 1.0, directions=directions)
     check.non_negative(directions=directions)
-    shares = (SHARES[prune] if shares is None else shares).with_directions(directions)
+    shares = (CUBE_SHARES if budget.pure else SHARES)[prune] if shares is None else shares
+    shares = shares.with_directions(directions)
     facts = known(knowledge, records.names)
     settings = {"prune": prune, "max_order": max_order, "stop": stop, "excess": excess, "shares": shares}
     asked = described(records, relation, knowledge=knowledge, **settings)
@@ -354,8 +362,8 @@ class Selection:
         """One noisy number per edge; independent: were it kept, more edges than `level` would be expected by chance."""
         if not edges:
             return ()
-        values, scale = self._numbers(exact, share, self._bound)
-        found = false_edges.adjusted(false_edges.p_values(np.array(values), scale, self._budget, self._sampling))
+        values, noise = self._numbers(exact, share, self._bound)
+        found = false_edges.adjusted(false_edges.p_values(np.array(values), noise, self._sampling))
         return tuple(
             Decision(i, j, (), bool(chance > false_edges.SHARE), value, None, float(chance))
             for (i, j), value, chance in zip(edges, values, found, strict=True)
@@ -383,11 +391,12 @@ class Selection:
         asked = np.flatnonzero(np.isfinite(exact))
         if not asked.size:
             return None
-        values, scale = self._numbers(exact[asked], share, 2.0 * self._bound)
+        values, noise = self._numbers(exact[asked], share, 2.0 * self._bound)
         size = self._size if self._budget.relation is Relation.REPLACE_ONE else 0
         asked_triples = [triples[place] for place in asked]
         strengths = _of_edges(asked_triples, weighed) if self._moved else None
-        return Contrasts(asked_triples, np.array(values), scale, self._budget.pure, size, strengths)
+        doubt = DOUBT if isinstance(noise, CubeNoise) else 0.0
+        return Contrasts(asked_triples, np.array(values), noise, size, strengths, doubt=doubt)
 
     def _with_tables(self, contrasts: Contrasts, share: Fraction, table) -> TripleTables:
         """The table of each triple too, all released together: a record moves one count of each to another cell, and
@@ -395,18 +404,18 @@ class Selection:
         of the scores: larger ones have no contrast either."""
         tables = [table((i, j, k)) for i, k, j in contrasts.triples]
         moved = CELLS_MOVED[self._budget.relation]
-        mechanism, sensitivity, scale = self._budget.numbers(share, len(tables), moved, 0.0, self._size)
+        mechanism, sensitivity, noise = self._budget.numbers(share, len(tables), moved, 0.0, self._size)
         counts = np.concatenate([exact.ravel() for exact in tables])
         noisy = np.asarray(perturbed(mechanism, self._next(), jnp.asarray(counts, float), sensitivity), float)
         parts = np.split(noisy, np.cumsum([exact.size for exact in tables])[:-1])
         released = [part.reshape(exact.shape) for part, exact in zip(parts, tables, strict=True)]
-        return TripleTables(contrasts, released, scale**2)
+        return TripleTables(contrasts, released, noise.spread**2)
 
-    def _numbers(self, exact, share: Fraction, bound: float) -> tuple[list[float], float]:
-        """Released numbers, each of which moves by at most `bound`, and the scale of their noise."""
-        mechanism, sensitivity, scale = self._budget.numbers(share, len(exact), bound, 2.0 * self._error, self._size)
+    def _numbers(self, exact, share: Fraction, bound: float) -> tuple[list[float], NumberNoise]:
+        """Released numbers, each of which moves by at most `bound`, and the law of their noise."""
+        mechanism, sensitivity, noise = self._budget.numbers(share, len(exact), bound, 2.0 * self._error, self._size)
         noisy = perturbed(mechanism, self._next(), jnp.asarray(np.array(exact), float), sensitivity)
-        return np.asarray(noisy, float).tolist(), scale
+        return np.asarray(noisy, float).tolist(), noise
 
     def _next(self) -> Source:
         self._drawn += 1

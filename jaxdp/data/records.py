@@ -8,10 +8,15 @@ import jax
 import numpy as np
 
 from jaxdp._base.display import described
+from jaxdp._base.owner import OWNER, warn_owner
 from jaxdp._base.pytree import as_pytree
+from jaxdp._base.untraced import is_traced
 from jaxdp.data import admit
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, ORDINAL, Column, Data, Domain, equally_spaced
+
+MAX_OUTSIDE = 0.01  # of a column's cells: so few, clipped outliers say, hardly change an answer
+ROUNDED = 1e-5  # beyond [-1, 1], where scaled numbers may come by rounding in float32
 
 
 class Described:
@@ -134,8 +139,10 @@ def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] |
     """Records from what callers have: Records, the pair of `Schema.read_table`, or an array (n, d) of codes.
 
     levels: public number of levels of each column, required with a bare array, since levels seen in the
-    data are private; 0 marks a continuous column scaled to [-1, 1]. Tests of ordered levels take such codes in their
-    order; a schema that calls a column categorical says that it has none.
+    data are private; 0 marks a continuous column scaled to [-1, 1]. A column of k levels holds the codes 0, ..., k - 1.
+    Other values are moved into the coding, and a bare array of which more than a hundredth of a column needs it warns
+    the owner (`OwnerWarning`, private: not for release); no traced array is looked at. Tests of ordered levels take
+    such codes in their order; a schema that calls a column categorical says that it has none.
     """
     if isinstance(data, RecordsInChunks):
         return data  # type: ignore[return-value]  # the same public numbers; searches that need values were refused
@@ -152,4 +159,40 @@ def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] |
         Column(CATEGORICAL if count else CONTINUOUS, int(count), name)
         for count, name in zip(levels, names, strict=True)
     )
-    return Records(data, columns, bare=True)
+    records = Records(data, columns, bare=True)
+    _warn_of_other_coding(records)
+    return records
+
+
+def _warn_of_other_coding(records: Records) -> None:
+    """Warns the owner of concrete values where many cells of a column lie outside its coding.
+
+    Codes 1 and 2 of two levels do: moved into 0 and 1, all of them are one level, and a test finds nothing.
+    """
+    values = records.values
+    if is_traced(values) or not (isinstance(values, np.ndarray) or getattr(values, "is_fully_addressable", False)):
+        return
+    cells = np.asarray(values)  # before it is sliced: inside a program, JAX would trace that
+    outside = [_outside(cells[:, j], column) for j, column in enumerate(records.columns)]
+    many = [j for j, count in enumerate(outside) if count > max(1, MAX_OUTSIDE * len(cells))]
+    if not many:
+        return
+    first = many[0]
+    more = f" (and {len(many) - 1} more)" if many[1:] else ""
+    coding, way_out = "are no numbers from -1 to 1", "scale it by public bounds to [-1, 1]"
+    if count := records.levels[first]:
+        coding, way_out = f"are none of its codes 0 to {count - 1}", "subtract 1 from codes that begin at 1"
+    warn_owner(
+        f"{outside[first]} of {len(cells)} cells of column {records.names[first]!r}{more} {coding}: they are moved to "
+        f"the nearest or to the middle, and dependence may be lost; {way_out}, or read the table through a "
+        f"jaxdp.Schema ({OWNER})."
+    )
+
+
+def _outside(values: np.ndarray, column: Column) -> int:
+    """Cells that are none of the column's codes, or beyond its scale; NaN is both."""
+    low, high = (-1.0 - ROUNDED, 1.0 + ROUNDED) if column.kind == CONTINUOUS else (0, column.levels - 1)
+    within = (values >= low) & (values <= high)
+    if column.kind != CONTINUOUS and values.dtype.kind not in "iu":
+        within &= values == np.floor(values)
+    return len(values) - int(np.count_nonzero(within))

@@ -21,8 +21,9 @@ def causal_learn_test(name: str = "jaxdp") -> Any:
 
     causal-learn builds the object itself; keyword arguments of its `pc` reach it: `test` (a private test),
     `epsilon` or `budget`, and the others of `PrivateQueries`. `columns=` describes the data (as in `Records`),
-    or `levels=` with 0 for continuous columns; or give `queries=`, a ready `PrivateQueries` over the same
-    columns, and keep hold of it. The object is `cg.test`, its budget `cg.test.queries`.
+    or `levels=`, k for codes 0, ..., k - 1 and 0 for continuous columns scaled to [-1, 1]; or give `queries=`, a
+    ready `PrivateQueries` over the same columns, and keep hold of it. The object is `cg.test`, its budget
+    `cg.test.queries`.
     Errors: ModuleNotFoundError without causal-learn; ValueError for cache_path.
     """
     from causallearn.utils.cit import CIT_Base, register_ci_test

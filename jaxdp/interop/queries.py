@@ -51,7 +51,9 @@ class PrivateQueries(Readable, Uncopied):
     """Conditional-independence queries for other libraries: p-values of a private test, under one budget.
 
     test: any private test, your own included; one run answers one query. data: `Records`, the pair of
-    `Schema.read_table`, or an array with `levels=` (and `names=`).
+    `Schema.read_table`, or an array (n, d) with `levels=` (and `names=`): a column of k levels holds codes
+    0, ..., k - 1, and one of levels 0 numbers scaled by public bounds to [-1, 1]; what lies outside is moved inside,
+    and where more than a hundredth of a column does, a warning tells the owner.
     epsilon: total budget, by summation; or budget: any filter of `jaxdp.accounting` for adaptively chosen
     releases. ledger: charged for every query as well (releases only).
     key: None draws a fresh release key per query; a built-in key makes a simulation (not private).

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import warnings
 
 import jax
 import numpy as np
@@ -11,9 +12,11 @@ import scipy.stats
 
 import jaxdp
 from jaxdp import interop
+from jaxdp._base.owner import OWNER, OwnerWarning
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
 from jaxdp.core import Cost, Relation
 from jaxdp.data import networks
+from jaxdp.data.records import as_records
 from jaxdp.simulate.designs.networks import sample_network
 
 TEST = jaxdp.ConditionalKendall(epsilon=5.0)
@@ -52,6 +55,40 @@ def test_p_values_below_the_range_of_float32_are_ordered_and_never_zero():
     queries = asked(table, epsilon=10.0, levels=(2, 2, 2))
     assert 0.0 < queries.p_value(0, 2) < queries.p_value(0, 1) < 1e-46
     assert "p = 0 " not in queries.log()
+
+
+BITS = np.stack([np.arange(2000) % 2, np.where(np.arange(2000) % 7, np.arange(2000) % 2, 0)], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("table", "levels", "told"),
+    [
+        (BITS + 1, (2, 2), "1000 of 2000 cells of column 'v0' (and 1 more) are none of its codes 0 to 1"),
+        (np.where(BITS > 0, np.nan, BITS), (2, 2), "1000 of 2000 cells of column 'v0' (and 1 more) are none of its"),
+        (BITS + 0.5, (3, 3), "2000 of 2000 cells of column 'v0' (and 1 more) are none of its codes 0 to 2"),
+        (jax.numpy.asarray(BITS * 1.0 + [0, 3]), (0, 0), "2000 of 2000 cells of column 'v1' are no numbers from -1 to"),
+    ],
+)
+def test_arrays_in_another_coding_warn_their_owner_before_anything_is_paid(table, levels, told):
+    """Codes 1 and 2 of two levels became one level: p was .78 where codes 0 and 1 give 3e-70, without a word."""
+    with pytest.warns(OwnerWarning) as caught:
+        asked(table, epsilon=10.0, levels=levels)
+    assert [told in str(one.message) and OWNER in str(one.message) for one in caught] == [True]
+    search = jaxdp.discovery.svt_pc if levels[0] else jaxdp.discovery.moment_pc
+    with pytest.warns(OwnerWarning, match="cells of column"):
+        search(jax.random.key(0), table, epsilon=1.0, levels=levels)
+
+
+def test_arrays_in_their_coding_with_a_few_outliers_and_traced_ones_warn_nobody():
+    few = BITS.copy()
+    few[:20] = 7
+    rounded = np.where(BITS > 0, np.float32(1.0000002), np.float32(-1.0000002))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OwnerWarning)
+        for table, levels in ((BITS, (2, 2)), (few, (2, 2)), (BITS * 1.0, (2, 2)), (rounded, (0, 0))):
+            asked(table, epsilon=10.0, levels=levels)
+        one = jax.jit(lambda values: as_records(values, (2, 2)).values.sum())
+        assert one(BITS + 1) == jax.vmap(one)(BITS[None] + 1)[0] == (BITS + 1).sum()
 
 
 @pytest.mark.parametrize(("policy", "p_value"), [("dependent", 0.0), ("independent", 1.0)])

@@ -178,6 +178,15 @@ def test_densities_are_those_of_an_exponential_signal_with_noise(x, mean):
     np.testing.assert_allclose(CubeNoise(growth, count).log_density(at, means)[0], np.log(cube), rtol=0, atol=0.03)
 
 
+def test_a_number_beyond_the_cube_leaves_a_doubt():
+    """Tails of the cube end, so a number of the wrong sign would outweigh all others."""
+    noise, values = CubeNoise(50.0, 20), np.array([-30_000.0, 0.0, 30_000.0])
+    triples = [(0, 1, 2), (0, 2, 3), (0, 3, 4)]
+    sure, doubted = (Contrasts(triples, values, noise, 100_000, doubt=doubt).weights() for doubt in (0.0, 0.02))
+    assert sure[0] > 100.0
+    np.testing.assert_allclose(doubted, [np.log(49.0), 0.0, -np.log(49.0)], atol=1e-6)
+
+
 def test_arrows_against_time_are_never_drawn():
     dag = np.zeros((3, 3), bool)
     dag[0, 1] = dag[2, 1] = True

@@ -250,6 +250,21 @@ def test_noise_is_scaled_by_the_bound_and_the_rounding():
     assert calls[len(records.columns) - 1].parameters[0] == pytest.approx(EXCESS.sensitivity(REPLACE), rel=1e-6)
 
 
+def test_numbers_released_together_for_a_pure_epsilon_cost_the_bound_of_one():
+    """Noise of the cube: however many numbers, each moves by its bound, and so does the largest move of all."""
+    records = sampled(network(), 20_000)
+    graph, calls = recorded(records, epsilon=5.0, prune="guarded", directions=0.2)
+    weighed, contrasts = (call for call in calls if call.law.name in ("laplace", "max_norm"))
+    assert (weighed.law.name, contrasts.law.name) == ("max_norm", "max_norm")
+    assert np.size(weighed.value) == len(graph.decisions) > 7
+    assert np.size(contrasts.value) > 3
+    for call, bound in ((weighed, 1.0), (contrasts, 2.0)):
+        assert float(call.parameters[0]) == pytest.approx(bound * EXCESS.sensitivity(REPLACE), rel=1e-6)
+    assert float(contrasts.parameters[1]) == pytest.approx(1.0)
+    _, calls = recorded(records, epsilon=5.0, delta=1e-6, prune="guarded")
+    assert {call.law.name for call in calls} == {"argmax_gumbel", "gaussian"}
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_network_is_found(delta):
     net = network(12, seed=3)

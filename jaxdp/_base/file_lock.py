@@ -1,5 +1,8 @@
 """Locks on open files, by POSIX's flock; a system without it (Windows) can do all that shares no file."""
 
+import os
+from pathlib import Path
+
 try:
     import fcntl
 except ImportError:
@@ -25,3 +28,12 @@ def take(descriptor: int, *, wait: bool) -> None:
     if fcntl is None:
         raise ValueError(MISSING)
     fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+def flush_folder(folder: Path) -> None:
+    """Puts the names of new files on disk too, so that no power cut can take one away from under what it records."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from jaxdp._base import file_lock
 from jaxdp.accounting import ledger_chain
 from jaxdp.accounting.ledger_chain import AMOUNTS
 
@@ -135,7 +136,7 @@ def create(path: Path, relation: str, totals: dict[str, int | None], created: st
     try:
         _fill(draft, relation, totals, created)
         os.link(draft, path)  # atomic, and fails where a file exists
-        _flush_folder(path.parent)
+        file_lock.flush_folder(path.parent)
     except FileExistsError:
         raise error(f"ledger {path} exists already; open it, or choose another name.") from None
     except (sqlite3.DatabaseError, OSError) as problem:
@@ -153,15 +154,6 @@ def reason(problem: Exception) -> str:
     if text.startswith("Could not decode"):  # it goes on with the text of the file
         return _REASONS[sqlite3.SQLITE_CORRUPT]
     return _REASONS.get(getattr(problem, "sqlite_errorcode", 0) & 0xFF, text)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Puts the new name on disk too, so that no power cut can take the file away from under its charges."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _fill(path: Path, relation: str, totals: dict[str, int | None], created: str) -> None:

@@ -39,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
     rules = {name: schema.rule(name) for name in names}
     units: set[str] = set()
     watch = identifiers.Watch.of(args.data, schema.delimiter, schema.unit)
-    form, report = _counted(args.data, rules, schema.delimiter, False, schema.unit, units, watch)
-    by_line = report if batches.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, True)[1]
+    form, report = _counted(args.data, schema, rules, units, watch)
+    by_line = report if batches.is_typed(args.data) else _counted(args.data, schema, rules, strict=True)[1]
     shown = by_line if form else report
     columns = shown.columns.values()
     records = shown if form or not schema.unit else _of_records(args.data, schema, names)
@@ -112,22 +112,22 @@ def _as_z(columns) -> list[str]:
     return [*(f"as Z: {text}" for text in told if text), *(f"warning: {text}" for text in warned)]
 
 
-def _counted(path: str, rules, delimiter: str, strict: bool, unit: str = "", units: set[str] | None = None, watch=None):
+def _counted(path: str, schema, rules, units: set[str] | None = None, watch=None, strict: bool = False):
     """What is wrong with the file's form (the empty text: nothing), and the counts up to there.
 
-    units: gets the ids of the column `unit`. watch: looks for identifiers.
+    units: gets the ids of the schema's unit. watch: looks for identifiers.
     """
     from jaxdp.data import readers
     from jaxdp.data.parse_report import ParseReport
     from jaxdp.data.units import id_of
 
     report = ParseReport(watch)
-    ids = [unit] if unit and units is not None else []
+    ids = [schema.unit] if schema.unit and units is not None else []
     try:
         names = list(dict.fromkeys([*rules, *ids]))
-        for piece in readers.counted(path, names, delimiter, rules, report, strict=strict):
-            if units is not None and unit:
-                units.update(map(id_of, piece[unit]))
+        for piece in readers.counted(path, names, schema.delimiter, rules, report, strict=strict):
+            if units is not None and ids:
+                units.update(map(id_of, piece[schema.unit]))
     except readers.FormError as error:
         return str(error), report
     return "", report

@@ -42,20 +42,9 @@ def rejection_rate(
     Errors: ValueError for a function that uses what cannot be told apart, such as an open file.
     """
     check.in_range(0.0, 1.0, level=level)
-    if memory is not None or folder is not None or isinstance(batch_size, str):
-        return _recorded_rate(test, design, key, replicates, level, batch_size, devices, memory, folder)
-    values = p_values(test, design, key, replicates, batch_size=batch_size, devices=devices)
-    return RejectionRate(rejections(values, level), replicates, level)
-
-
-def rejections(values: Any, level: float) -> int:
-    """How many p-values reject at the level."""
-    # float32 p-values of rank tests may sit a rounding above the level they equal
-    return int(np.sum(np.asarray(values) <= level * (1 + 1e-6)))
-
-
-def _recorded_rate(test, design, key, replicates, level, batch_size, devices, memory, folder) -> RejectionRate:
-    """`rejection_rate` by the engine for grids, in a folder of the caller or a temporary one."""
+    if memory is None and folder is None and not isinstance(batch_size, str):
+        values = p_values(test, design, key, replicates, batch_size=batch_size, devices=devices)
+        return RejectionRate(rejections(values, level), replicates, level)
     keys.require_simulation(key)
     design, devices = Design.of(design), device_list(devices) or tuple(jax.devices()[:1])
     config = {}  # of a folder that is deleted, nothing has to be told apart
@@ -77,3 +66,9 @@ def _recorded_rate(test, design, key, replicates, level, batch_size, devices, me
         )
     row = next(row for row in rows if row.hash == setting.hash)
     return RejectionRate(row.rejections, row.replicates, level)
+
+
+def rejections(values: Any, level: float) -> int:
+    """How many p-values reject at the level."""
+    # float32 p-values of rank tests may sit a rounding above the level they equal
+    return int(np.sum(np.asarray(values) <= level * (1 + 1e-6)))

@@ -145,14 +145,11 @@ class MICrTopPair(MICrPairs):
     Privacy: epsilon-DP by permute-and-flip, whatever the number of pairs.
     """
 
-    spec: ClassVar[TestSpec] = TestSpec(
+    spec: ClassVar[TestSpec] = dataclasses.replace(
+        MICrPairs.spec,
         name="micr-top-pair",
         summary="the pair of many columns with the largest coefficient",
         publishes=SELECTION,
-        needs=("columns",),
-        alternatives="any dependence of two columns",
-        needs_all="it looks for the best cuts between sorted records",
-        theory="docs/theory/mic.md",
     )
 
     def p_values(self, key, release, num_null: int = 199):

@@ -101,7 +101,7 @@ class RecordFile:
         if self.torn:
             os.ftruncate(self._descriptor, contents.sound)
         os.fsync(self._descriptor)
-        _sync_folder(self.path.parent)
+        file_lock.flush_folder(self.path.parent)
         self.records = list(contents.records)
         self._keys = {record.key for record in self.records}
 
@@ -143,14 +143,6 @@ class RecordFile:
 
     def __exit__(self, *_) -> None:
         self.close()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _encode(record: Record) -> bytes:

@@ -9,7 +9,7 @@ best_variants = (
         null=score_examples.null_cohort,
         fields={"count": 2},
         attack_tightness=score_examples.reaches("BestVariants", chosen=True),
-        worst_pairs=f"{score_examples.PLACE}:worst_pairs",
+        worst_pairs=score_examples.worst_pairs,
         search=PairSearch(records=9, rounds=4),
         coupled=True,
     ),
@@ -20,12 +20,10 @@ score_test = (
         score_examples.cohort,
         null=score_examples.null_cohort,
         attack_tightness=score_examples.reaches("ScoreTest"),
-        worst_pairs=f"{score_examples.PLACE}:worst_pairs",
+        worst_pairs=score_examples.worst_pairs,
         search=PairSearch(records=9, rounds=4),
         coupled=True,
-        audit=AuditSettings(
-            fields=score_examples.ABOUT_KNOWN_LINES, neighbours=f"{score_examples.PLACE}:first_worst_pair"
-        ),
+        audit=AuditSettings(fields=score_examples.ABOUT_KNOWN_LINES, neighbours=score_examples.first_worst_pair),
     ),
     Example(
         score_examples.cohort,
@@ -33,8 +31,8 @@ score_test = (
         label="bins",
         fields=score_examples.ABOUT_BINS,
         attack_tightness=score_examples.WITHIN_BINS,
-        worst_pairs=f"{score_examples.PLACE}:worst_pairs_in_bins",
+        worst_pairs=score_examples.worst_pairs_in_bins,
         search=PairSearch(records=9, rounds=4),
-        audit=AuditSettings(neighbours=f"{score_examples.PLACE}:first_worst_pair_in_bins"),
+        audit=AuditSettings(neighbours=score_examples.worst_pairs_in_bins),
     ),
 )

@@ -40,11 +40,6 @@ def answers(key, n: int, slope: float = 1.5) -> Data:
     return Data(scaled[0], 1.0 * y, scaled[1][:, None], ONE_GIVEN)
 
 
-def answers_of_z(key, n: int) -> Data:
-    """`answers` without a slope of X."""
-    return answers(key, n, 0.0)
-
-
 def _made(z, x, y) -> Data:
     return Data(np.array([x, 0.1, -0.2]), np.array([y, 1.0, 0.0]), np.array([[z], [0.1], [0.0]]), ONE_GIVEN)
 
@@ -88,7 +83,7 @@ def examples_of(
 
 EXAMPLES = examples_of(
     answers,
-    answers_of_z,
+    functools.partial(answers, slope=0.0),
     worst_pairs,
     reached={
         "MomentMatrix": 0.93,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 
 from jaxdp.data.dataset import Data
 from jaxdp.examples import BestKnown
-from jaxdp.independence.continuous import logistic_examples
+from jaxdp.independence.continuous import logistic_examples, poisson_examples
 from jaxdp.independence.continuous.logistic_examples import ABOUT, FEW, HALF, UNKNOWN
-from jaxdp.independence.continuous.poisson_examples import ONE_GIVEN, PARTS, made, worst_pairs
+from jaxdp.independence.continuous.poisson_examples import ONE_GIVEN, PARTS, made
 from jaxdp.statistics.loss_family import NEAR, UNITS, Loss
 
 MOST, MEAN = 10.0, 1.0  # largest amount, and the mean of one where X and Z are 0
@@ -52,15 +53,10 @@ def answers(key, n: int, slope: float = 0.4) -> Data:
     return dataclasses.replace(found, y=2.0 * amounts / MOST - 1.0, domain=ONE_GIVEN)
 
 
-def answers_of_z(key, n: int) -> Data:
-    """`answers` without a slope of X."""
-    return answers(key, n, 0.0)
-
-
 EXAMPLES = logistic_examples.examples_of(
     answers,
-    answers_of_z,
-    worst_pairs,
+    functools.partial(answers, slope=0.0),
+    poisson_examples.worst_pairs,
     reached={"MomentMatrix": 0.93, **{f"MEstimator.{part}": BestKnown(0.001, UNKNOWN) for part in PARTS}},
     alone={**dict.fromkeys(PARTS, 0.95), "squares": 0.93},  # of the grid of records
     whole={**FEW, **LOSS},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+
 from jaxdp.examples import BestKnown, Example, PairSearch, in_stages, in_zcdp
-from jaxdp.independence.continuous.moment_examples import of_groups, two_groups, two_groups_null
+from jaxdp.independence.continuous.moment_examples import of_groups, two_groups
 from jaxdp.statistics.group_scores import Groups
 
 PUBLISHED = BestKnown(0.5, "the pair that moves it most sits on released sizes, which no pair can know")
@@ -27,7 +29,7 @@ def worst_pairs_of_scores():
 
 WHOLE = Example(
     two_groups,
-    null=two_groups_null,
+    null=functools.partial(two_groups, effect=0.0),
     attack_tightness={"GroupSizes": 0.98, "MeanDifference.scores": PUBLISHED, "MeanDifference.squares": PUBLISHED},
     worst_pairs=worst_pairs,
     search=PairSearch(records=9),

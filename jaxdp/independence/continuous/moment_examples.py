@@ -37,11 +37,6 @@ def two_groups(key, n: int, effect: float = 0.8) -> Data:
     return Data(jnp.clip(response, -1.0, 1.0), group, None, TWO_GROUPS)
 
 
-def two_groups_null(key, n: int) -> Data:
-    """`two_groups` with one mean."""
-    return two_groups(key, n, 0.0)
-
-
 def worst_pairs(depth: int = 1):
     """All columns at their upper ends, and at their centres: every product and every mean moves by one."""
     rest = [0.5, -0.5, 0.25]
@@ -62,11 +57,6 @@ def worst_pairs_in_length():
     return [(made(1.0, 1.0, 1.0), made(1.0, -1.0, -1.0))]
 
 
-def worst_pairs_of_five():
-    """`worst_pairs` for three columns of z."""
-    return worst_pairs(3)
-
-
 def of_groups(x, y) -> Data:
     """Four records, the first with this response in this group, -1 or 1."""
     return Data(np.array([x, 0.5, -0.5, 0.25]), np.array([y, 1.0, -1.0, 1.0]), None, TWO_GROUPS)
@@ -78,7 +68,6 @@ def worst_pairs_of_groups():
 
 
 PUBLIC = {"bound": 8.0, "centres": 0.0, "scales": 1.0, "clip": 1.0}
-WORST = "jaxdp.independence.continuous.moment_examples"
 STAGED = BestKnown(0.5, "the pair that moves every product by one sits on released centres, which no pair can know")
 RANKS = {f"{stage}.{j:03d}": 1.0 for stage in ("PrivateCentres", "PrivateScales") for j in range(3)}
 SEARCH = PairSearch(records=9)
@@ -90,9 +79,9 @@ SLOPES = (
         null=linear_null,
         fields=PUBLIC,
         attack_tightness=0.98,
-        worst_pairs=f"{WORST}:worst_pairs",
+        worst_pairs=worst_pairs,
         search=SEARCH,
-        audit=AuditSettings(neighbours=f"{WORST}:worst_pairs"),
+        audit=AuditSettings(neighbours=worst_pairs),
     ),
 )
 
@@ -103,19 +92,19 @@ PARTIAL = (
         fields={"bound": 8.0, "enforce_rule": False},  # few records, too few for private centres
         attack_tightness={**RANKS, "WinsorisedPartialCorrelation": STAGED},
         search=SEARCH,
-        audit=AuditSettings(fields=PUBLIC, neighbours=f"{WORST}:worst_pairs"),
+        audit=AuditSettings(fields=PUBLIC, neighbours=worst_pairs),
     ),
     dataclasses.replace(
         SLOPES[0], null=None, without_null=ITS_LEVEL, label="public-scale", audit=None, bounds_only=True
     ),
-    in_zcdp(SLOPES[0], attack_tightness=0.97, worst_pairs=f"{WORST}:worst_pairs_in_length"),
+    in_zcdp(SLOPES[0], attack_tightness=0.97, worst_pairs=worst_pairs_in_length),
     Example(
         functools.partial(linear, dim=3),
         without_null=ITS_LEVEL,
         fields=PUBLIC,
         label="three-z",
         attack_tightness=0.98,
-        worst_pairs=f"{WORST}:worst_pairs_of_five",
+        worst_pairs=functools.partial(worst_pairs, 3),
         search=PairSearch(records=9, rounds=4),
         bounds_only=True,
     ),
@@ -124,11 +113,11 @@ PARTIAL = (
 GROUPS = (
     Example(
         two_groups,
-        null=two_groups_null,
+        null=functools.partial(two_groups, effect=0.0),
         fields={"centres": 0.0, "scales": 0.2, "clip": 1.0},
         attack_tightness=0.97,
-        worst_pairs=f"{WORST}:worst_pairs_of_groups",
+        worst_pairs=worst_pairs_of_groups,
         search=SEARCH,
-        audit=AuditSettings(neighbours=f"{WORST}:worst_pairs_of_groups"),
+        audit=AuditSettings(neighbours=worst_pairs_of_groups),
     ),
 )

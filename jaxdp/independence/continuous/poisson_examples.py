@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,11 +49,6 @@ def answers(key, n: int, slope: float = 0.4) -> Data:
     return Data(found.x, 2.0 * counts / MOST - 1.0, found.z, ONE_GIVEN)
 
 
-def answers_of_z(key, n: int) -> Data:
-    """`answers` without a slope of X."""
-    return answers(key, n, 0.0)
-
-
 def made(z, x, y) -> Data:
     """Three records, the first with Y at this share of its upper end."""
     return Data(
@@ -67,7 +64,7 @@ def worst_pairs():
 PARTS = ("scores", "information", "squares")
 EXAMPLES = logistic_examples.examples_of(
     answers,
-    answers_of_z,
+    functools.partial(answers, slope=0.0),
     worst_pairs,
     reached={"MomentMatrix": 0.93, **{f"PoissonRegression.{part}": BestKnown(0.001, UNKNOWN) for part in PARTS}},
     alone={**dict.fromkeys(PARTS, 0.98), "squares": 0.95},  # of the grid of records

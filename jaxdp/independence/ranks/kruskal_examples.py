@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,6 @@ import numpy as np
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.examples import AuditSettings, Example, PairSearch, in_zcdp
 
-PLACE = "jaxdp.independence.ranks.kruskal_examples"
 LEVELS = 3
 GROUPED = Domain((Column(CATEGORICAL, LEVELS),), (Column(),))
 PAIR = Domain((Column(BINARY, 2),), (Column(),))
@@ -52,18 +53,14 @@ def worst_pairs(n: int = 101, num_groups: int = LEVELS, domain: Domain = GROUPED
     return [(data, Data(groups, moved, None, domain)), (data, Data(elsewhere, values, None, domain))]
 
 
-def worst_pairs_of_two():
-    """The same of two groups."""
-    return worst_pairs(num_groups=2, domain=PAIR)
-
-
+PAIRS_OF_TWO = functools.partial(worst_pairs, num_groups=2, domain=PAIR)
 SHIFTED = Example(
     shifted,
     null=alike,
     fields={"num_null": 39},
     attack_tightness=REACHED,
-    worst_pairs=f"{PLACE}:worst_pairs",
-    audit=AuditSettings(fields={"num_null": 19}, neighbours=f"{PLACE}:worst_pairs"),
+    worst_pairs=worst_pairs,
+    audit=AuditSettings(fields={"num_null": 19}, neighbours=worst_pairs),
 )
 
 EXAMPLES = (
@@ -74,7 +71,7 @@ EXAMPLES = (
         null=two_alike,
         label="pair",
         attack_tightness=REACHED,
-        worst_pairs=f"{PLACE}:worst_pairs_of_two",
-        audit=AuditSettings(neighbours=f"{PLACE}:worst_pairs_of_two"),
+        worst_pairs=PAIRS_OF_TWO,
+        audit=AuditSettings(neighbours=PAIRS_OF_TWO),
     ),
 )

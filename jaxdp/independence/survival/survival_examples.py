@@ -50,12 +50,8 @@ WHOLE_STEPS = dataclasses.replace(TIMES, y=(Column(values=25), TIMES.y[1]))
 TWO_STRATA = dataclasses.replace(TIMES, z=(Column(BINARY, 2),))
 
 
-def times(key, n: int, ratio: float = 3.0) -> Data:
+def times(key, n: int, ratio: float = 3.0, in_strata: bool = False) -> Data:
     """Exponential times of two groups on [0, 1], the hazard of the second is `ratio` times as large, with censoring."""
-    return _times(key, n, ratio)
-
-
-def _times(key, n: int, ratio: float, in_strata: bool = False) -> Data:
     key_group, key_time, key_end = jax.random.split(key, 3)
     group = jax.random.bernoulli(key_group, 0.5, (n,)).astype(float)
     z = jax.random.bernoulli(jax.random.fold_in(key, 4), 0.3 + 0.4 * group, (n,)) if in_strata else jnp.zeros(n)
@@ -66,11 +62,6 @@ def _times(key, n: int, ratio: float, in_strata: bool = False) -> Data:
     return Data(group, y, 1.0 * z, TWO_STRATA) if in_strata else Data(group, y, None, TIMES)
 
 
-def equal_times(key, n: int) -> Data:
-    """`times` with one hazard; censoring differs between the groups."""
-    return times(key, n, 1.0)
-
-
 def times_in_steps(key, n: int, ratio: float = 3.0) -> Data:
     """`times` that are recorded in 24 whole steps, at whose ends events come before censoring."""
     data = times(key, n, ratio)
@@ -78,14 +69,9 @@ def times_in_steps(key, n: int, ratio: float = 3.0) -> Data:
     return dataclasses.replace(data, y=data.y.at[:, 0].set(step / 12.0 - 1.0), domain=WHOLE_STEPS)
 
 
-def equal_times_in_steps(key, n: int) -> Data:
-    """`times_in_steps` with one hazard; censoring differs between the groups."""
-    return times_in_steps(key, n, 1.0)
-
-
 def times_in_strata(key, n: int, ratio: float = 3.0) -> Data:
     """`times` in two strata, of which the second has most of the second group and three times the hazard."""
-    return _times(key, n, ratio, in_strata=True)
+    return times(key, n, ratio, in_strata=True)
 
 
 def equal_times_in_strata(key, n: int) -> Data:
@@ -130,7 +116,11 @@ def worst_pairs_of_scores(strata: int = 1):
 
 
 WHOLE = Example(
-    times, null=equal_times, attack_tightness=REACHED, worst_pairs=worst_pairs, search=PairSearch(records=9)
+    times,
+    null=functools.partial(times, ratio=1.0),
+    attack_tightness=REACHED,
+    worst_pairs=worst_pairs,
+    search=PairSearch(records=9),
 )
 GIVEN_STRATA = dataclasses.replace(
     WHOLE,
@@ -147,7 +137,7 @@ EXAMPLES = (
     dataclasses.replace(
         WHOLE,
         data=times_in_steps,
-        null=equal_times_in_steps,
+        null=functools.partial(times_in_steps, ratio=1.0),
         fields={"blocks": BLOCKS},
         label="steps",
         worst_pairs=worst_pairs_in_steps,

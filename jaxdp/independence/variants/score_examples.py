@@ -22,7 +22,6 @@ def zero_mean(z):
 
 
 BINARY_PHENOTYPE = Domain((Column(),) * VARIANTS, (Column(BINARY, 2),), (Column(),))
-PLACE = "jaxdp.independence.variants.score_examples"
 # Fields of the last stage alone, lines and null model at zero: what an audit of its mechanism looks at.
 ABOUT_KNOWN_LINES = {
     "null_model": zero_mean,
@@ -120,8 +119,3 @@ def worst_pairs_in_bins(others: int = 200):
     turned = made(1.0, -1.0, 1.0), made(1.0, 1.0, -1.0)  # deviations (2, -2), then (2, 2)
     spread = made(-1.0, 0.0, 1.0), made(1.0, 1.0, -1.0)
     return [turned, spread]
-
-
-def first_worst_pair_in_bins():
-    """For an audit: the scores move by their whole bound."""
-    return worst_pairs_in_bins()[0]

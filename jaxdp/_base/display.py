@@ -110,7 +110,7 @@ def _number(value: Any, digits: int | None) -> str:
 def _cell(name: str, value: Any, digits: int = 6) -> str:
     """A named value of a table: numbers with so many digits, costs never rounded down."""
     is_cost = amounts.is_cost(name) and _is_number(value) and not isinstance(value, bool)
-    return amounts.spent(value, digits) if is_cost else _text(value, digits)
+    return amounts.spent(value, digits) if is_cost else ("-" if value is None else shown(value, digits))
 
 
 def printable(text: str) -> str:
@@ -206,10 +206,6 @@ def _is_used(rows: Sequence[Any], field: dataclasses.Field) -> bool:
 
 def _rest(rows: Sequence[Any]) -> list[str]:
     return [f"... ({len(rows)} rows in all)"] if len(rows) > ROWS_SHOWN else []
-
-
-def _text(value: Any, digits: int = 6) -> str:
-    return "-" if value is None else shown(value, digits)
 
 
 def _html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

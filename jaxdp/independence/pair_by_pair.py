@@ -42,7 +42,8 @@ def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
         one_by_one = mode == keys.RELEASE or bool(test.public_columns)
 
         def rehearse():
-            for data in _kinds(each, features).values():
+            kinds = [core.admit(each, features.first(places, domain)) for domain, places in _places(features).items()]
+            for data in kinds:
                 core.rehearse(each, data)
 
         with charge.paid(ledger, f"all-pairs[{core.method_of(test)}]", cost, key, mode=mode, rehearse=rehearse):
@@ -176,11 +177,6 @@ def _places(features: Features) -> dict:
     for place, (i, j) in enumerate(features.pairs):
         places.setdefault(features.domain(i, j), []).append(place)
     return places
-
-
-def _kinds(test, features: Features) -> dict:
-    """One query of each kind."""
-    return {domain: core.admit(test, features.first(places, domain)) for domain, places in _places(features).items()}
 
 
 def _divided(test, features: Features) -> tuple:

@@ -167,7 +167,8 @@ class Standardization(PrivateQuery):
     def partial(self, chunk, num_records=None):
         """Counts, and sums of x and of y on the grid, in each group."""
         count = len(chunk.x) if num_records is None else num_records
-        groups = self._num_groups(chunk, count)
+        cells = partition.target_cells(count, self.num_cells)
+        groups = partition.count_cells(chunk, cells, self.axes, num_centres(count))
 
         def add(group, x, y):
             group = np.asarray(group, np.intp)
@@ -184,11 +185,6 @@ class Standardization(PrivateQuery):
         group, _ = centring_groups(data, self.num_cells, self.reference, self.axes, num_records)
         x, y = (sums.to_grid(partition.clip_to(partition.as_matrix(values), 1.0)) for values in (data.x, data.y))
         return group, x, y
-
-    def _num_groups(self, data, num_records: int) -> int:
-        return partition.count_cells(
-            data, partition.target_cells(num_records, self.num_cells), self.axes, num_centres(num_records)
-        )
 
     def finish(self, totals):
         count = totals["count"].astype(float)

@@ -64,10 +64,12 @@ class PrivateCRT(RandomizationTest):
         return RankThreshold(epsilon=self.epsilon, level=self.level) if self.mechanism is None else self.mechanism
 
     def default_winsorize(self, num_records):
-        return best_level(num_records, 4.0 * (2.0 * PLAIN_BOUND / _epsilon(self)) ** 2)
+        epsilon = check.positive_or_nan(1.0 if self.epsilon is None else self.epsilon)
+        return best_level(num_records, 4.0 * (2.0 * PLAIN_BOUND / epsilon) ** 2)
 
     def sensitivity(self, num_records):
-        one = rank_sensitivity(self, num_records, _delta(self))
+        bound = PLAIN_BOUND if self.kernel is None else ridge_bounds.delta_one(self.ridge)
+        one = rank_sensitivity(self, num_records, bound)
         return (one, one)
 
     def p_value(self, key, release):
@@ -171,14 +173,6 @@ class CRTNormal(RandomizationTest):
 
     def _bound(self) -> float:
         return PLAIN_BOUND if self.law.symmetric else 2.0 * PLAIN_BOUND
-
-
-def _epsilon(test):
-    return check.positive_or_nan(1.0 if test.epsilon is None else test.epsilon)
-
-
-def _delta(test):
-    return PLAIN_BOUND if test.kernel is None else ridge_bounds.delta_one(test.ridge)
 
 
 def _sum_sensitivity(bound, mechanism, num_records: int) -> Sensitivity:

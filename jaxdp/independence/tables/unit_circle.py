@@ -159,7 +159,8 @@ def rate_interval(noisy_margin, total: int, mechanism, sensitivity, miss: float)
     Half of `miss` bounds the noise, half the binomial deviation by Chernoff's N KL(M1/N || p) <= ln(4/miss).
     """
     survival = noise_law.survival(mechanism, sensitivity, "UnitCircle")
-    reach = _quantile(survival, miss / 4.0, mechanism.scale(sensitivity))
+    scale = mechanism.scale(sensitivity)
+    _, reach = bisected(lambda x: survival(x) > miss / 4.0, jnp.zeros_like(scale), 50.0 * scale, HALVINGS)
     low, high = (jnp.clip((noisy_margin + sign * reach) / total, 0.0, 1.0) for sign in (-1.0, 1.0))
     limit = jnp.log(4.0 / miss) / total
     return _chernoff(low, 0.0, limit), _chernoff(high, 1.0, limit)
@@ -176,11 +177,6 @@ def _divergence(a, b):
         return jnp.where(x > 0, x * jnp.log(jnp.maximum(x, 1e-30) / jnp.maximum(y, 1e-30)), 0.0)
 
     return term(a, b) + term(1.0 - a, 1.0 - b)
-
-
-def _quantile(survival, probability: float, scale):
-    """x with P(noise >= x) = probability, by bisection."""
-    return bisected(lambda x: survival(x) > probability, jnp.zeros_like(scale), 50.0 * scale, HALVINGS)[1]
 
 
 @functools.lru_cache(maxsize=32)

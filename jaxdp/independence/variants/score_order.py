@@ -47,7 +47,8 @@ def with_lines(test, query, released):
     coefficients = released.value @ inverse + means[:, None] * model.hidden[None]
     errors = noise + coefficients**2 @ model.gram_noise  # of the normal equations of each variant, (m, w)
     left = model.moment_noise + model.gram_noise @ model.theta**2  # of those of the phenotype, (w,)
-    mean_noise = 2.0 * test.parts[MEAN].variance(_mean_sensitivity(test, count)) * model.limit**2
+    of_mean = ResidualMean(mechanism=test.parts[MEAN], of=test).sensitivity(count)
+    mean_noise = 2.0 * test.parts[MEAN].variance(of_mean) * model.limit**2
     share = model.gram @ constant / count  # of a shift of the mean in each normal equation
     centred = jnp.eye(len(left)) - jnp.outer(share, constant)
     joint = centred @ (left[:, None] * centred.T) + mean_noise * jnp.outer(share, share)
@@ -97,10 +98,6 @@ def _jump(means, skewness):
     Of a column of two values with mean a, h has the share -2 a, of allele counts -a; nothing has more than 1.
     """
     return jnp.clip(2.0 * jnp.abs(means), 0.0, 1.0) * skewness
-
-
-def _mean_sensitivity(test, count: int):
-    return ResidualMean(mechanism=test.parts[MEAN], of=test).sensitivity(count)
 
 
 STAGES: dict[str, tuple[Any, Any]] = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from jaxdp.randomness import keys
@@ -192,6 +192,47 @@ class Paid(_Inner):
         self.require(cost)
         if method != self._method or key is not self._key:
             raise RuntimeError("a release is not the one that was charged.")
+
+
+class Estimate:
+    """An account that is never charged: it remembers the cost, and stops whoever asked where the charge would be."""
+
+    def __init__(self) -> None:
+        self.method, self.costs = "", list[Any]()
+
+    def require(self, cost: Any) -> None:
+        """Everything is affordable."""
+
+    def charge(self, method: str, cost: Any, key: Any) -> None:
+        """Errors: `Charged`, always."""
+        del key
+        self.method = method
+        self.costs.append(cost)
+        raise Charged
+
+
+class Prepaid(_Inner):
+    """An account of several releases that one charge, the claim, has paid for: their costs pass in order."""
+
+    def __init__(self, account: Account, claim: Any, costs: Sequence[Any]):
+        super().__init__(account)
+        self.claim, self._left = claim, list(costs)
+
+    @property
+    def holds(self) -> Callable[[Any], bool]:
+        """The claim is charged, whatever the key of a release."""
+        return lambda key: True
+
+    def require(self, cost: Any) -> None:
+        """Errors: RuntimeError for another cost than the next one that was paid for."""
+        if not self._left or not _same(cost, self._left[0]):
+            raise RuntimeError("a release costs something else than was charged for it.")
+
+    def charge(self, method: str, cost: Any, key: Any) -> None:
+        """As `require`, once for each release."""
+        del method, key
+        self.require(cost)
+        del self._left[0]
 
 
 @dataclasses.dataclass

@@ -6,9 +6,11 @@ pipeline = make_pipeline(selector, LogisticRegression())       # the classifier 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -21,13 +23,18 @@ from jaxdp import charge, null_laws
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
 from jaxdp._base.owner import OWNER
+from jaxdp.accounting.composition import compose
 from jaxdp.accounting.ledger import BudgetExhausted
+from jaxdp.ask.reading import Table
 from jaxdp.ask.session import Session
+from jaxdp.ask.table_query import account_of
 from jaxdp.data.parse_report import ParseReport
 from jaxdp.data.schema import Schema
+from jaxdp.randomness import keys
 
 TARGET = "target"
 MIN_SAMPLES = 10  # of any private test
+RESULTS = ("p_values_", "adjusted_p_values_", "support_")
 DIGITS = 10**9  # a share of the budget is cut to so many parts, which a ledger charges as they are
 ADJUST = {"holm": null_laws.holm, "bh": null_laws.benjamini_hochberg}
 
@@ -40,10 +47,11 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
     target, or the list of its levels.
     level: of the adjusted p-values. adjust: "holm" (family-wise error) or "bh" (false discovery rate). method: as in
     `jaxdp.test`; None chooses by the kinds of columns.
-    ledger: a `jaxdp.Ledger` that every fit charges. random_state: None makes a release; a whole number makes a
-    simulation, which is NOT PRIVATE.
+    ledger: a `jaxdp.Ledger`, which every fit charges once for all of its features, before it tests the first.
+    random_state: None makes a release; a whole number makes a simulation, which is NOT PRIVATE.
     `fit(X, y)` takes X (n, features) of numbers and y (n,); values beyond bounds are clipped, and missing values are
-    refused. Sets `p_values_` and `adjusted_p_values_` (features,), `support_`, `answers_`, `n_features_in_`.
+    refused. Sets `p_values_` and `adjusted_p_values_` (features,), `support_`, `answers_`, `n_features_in_`. A fit that
+    is interrupted keeps the answers so far in `answers_`, and its exception says what was charged.
     Every fit pays anew: a search over parameters or folds pays once for each of its fits, and folds overlap in records.
     Privacy: epsilon-DP for replacing a record of (X, y), by sequential composition over the features. What is fitted
     to the selected features afterwards is not covered.
@@ -90,10 +98,19 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
         names = [f"feature {i}" for i in range(features.shape[1])]
         columns = {name: self._rule(i) for i, name in enumerate(names)} | {TARGET: self._target_rule()}
         table = dict(zip(names, features.astype(float).T, strict=True)) | {TARGET: np.asarray(target)}
-        session = Session(table, schema={"columns": columns}, key=self._key(), **self._purse())
-        _require_known(session.schema, table)
+        self._require_left()
+        begin = functools.partial(Session, table, schema=Schema.from_dict({"columns": columns}), key=self._key())
+        _require_known(begin.keywords["schema"], table)
         share = math.floor(self.epsilon / len(names) * DIGITS) / DIGITS
-        self.answers_ = [session.test(x=name, y=TARGET, epsilon=share, method=self.method) for name in names]
+        each: list[dict[str, Any]] = [
+            {"x": name, "y": TARGET, "epsilon": share, "method": self.method} for name in names
+        ]
+        with self._paid(begin, each) as session:
+            for result in RESULTS:  # of an earlier fit
+                self.__dict__.pop(result, None)
+            self.answers_ = []
+            for asked in each:
+                self.answers_.append(session.test(**asked))
         self.p_values_ = np.array([answer.p_value for answer in self.answers_])
         with jax.enable_x64(True):
             self.adjusted_p_values_ = np.asarray(ADJUST[self.adjust](self.p_values_))
@@ -101,7 +118,7 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
         return self
 
     def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self)
+        check_is_fitted(self, "support_")
         return self.support_
 
     def __sklearn_tags__(self) -> Any:
@@ -118,17 +135,32 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
             raise ValueError(f"random_state must be None (a release) or a whole number, got {self.random_state!r}.")
         return jax.random.key(int(self.random_state))
 
-    def _purse(self) -> dict[str, Any]:
+    def _require_left(self) -> None:
         """Errors: `BudgetExhausted` where the ledger has less left than the features cost together."""
         if self.ledger is None:
-            return {"epsilon": self.epsilon}
+            return
         charge.require_account(self.ledger)
         left = self.ledger.remaining.epsilon
         if left is not None and left < self.epsilon:
             raise BudgetExhausted(
                 f"this fit costs epsilon {spent(self.epsilon)}, and the ledger has {spent(left)} left."
             )
-        return {"ledger": self.ledger}
+
+    @contextlib.contextmanager
+    def _paid(self, begin: Callable[..., Session], each: Sequence[dict[str, Any]]) -> Iterator[Session]:
+        """The session that asks each, paid by one charge once every one of them got as far as its charge."""
+        if self.ledger is None:
+            yield begin(epsilon=self.epsilon)
+            return
+        estimate = charge.Estimate()
+        session = begin(ledger=estimate)
+        for asked in each:
+            with contextlib.suppress(charge.Charged):
+                session.test(**asked)
+        cost, names = compose(estimate.costs), ", ".join(asked["x"] for asked in each)
+        account = account_of(self.ledger, Table({}, session.schema), f"{names} ~ {TARGET}")
+        with charge.paid(account, estimate.method, cost, keys.fresh_key(), mode=keys.RELEASE, rehearse=None):
+            yield begin(ledger=charge.Prepaid(account, cost, estimate.costs))
 
     def _is_numeric(self) -> bool:
         return _is_bounds(self.target)

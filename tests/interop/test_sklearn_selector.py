@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 import jaxdp
+from jaxdp import charge, core
 from jaxdp.interop import PrivateSelector
 
 KNOWN = {"bounds": (0.0, 1.0), "target": (0.0, 1.0)}
@@ -42,7 +44,52 @@ def test_a_fit_charges_its_epsilon_once_for_all_features_and_nothing_where_it_is
     assert [answer.content["mode"] for answer in found.answers_] == ["release"] * 3
     with pytest.raises(jaxdp.BudgetExhausted, match=r"costs epsilon 1, and the ledger has 0\.5"):
         found.fit(features, target)
-    assert len(ledger.rows()) == 3
+    assert [row.columns for row in ledger.rows()] == ["feature 0, feature 1, feature 2 ~ target"]
+
+
+def test_an_interrupted_fit_names_its_whole_charge_and_keeps_what_was_answered(tmp_path, monkeypatch):
+    """It said that a third was charged, of two thirds, and the answer that was paid for was gone."""
+    features, target = numbers(count=3)
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=5.0)
+    found = PrivateSelector(epsilon=1.0, ledger=ledger, **KNOWN).fit(features, target)
+    execute = core._execute
+
+    def interrupted_in_the_second_feature(*arguments, **options):
+        if len(ledger.rows()) == 2 and len(found.answers_) == 1:
+            raise KeyboardInterrupt
+        return execute(*arguments, **options)
+
+    monkeypatch.setattr(core, "_execute", interrupted_in_the_second_feature)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        found.fit(features, target)
+    (note,) = stopped.value.__notes__
+    assert note.startswith("quantile-table was charged (epsilon=0.999999999")
+    assert "The charge stands" in note
+    assert float(ledger.rows()[-1].epsilon) == pytest.approx(1.0)
+    assert len(found.answers_) == 1
+    with pytest.raises(NotFittedError):
+        found.get_support()
+
+
+def test_of_two_fits_at_once_that_fit_singly_one_is_charged_and_answered(tmp_path, monkeypatch):
+    """Both were refused in their midst: 1.333 was charged for no answer, "nothing was charged" said both."""
+    features, target = numbers(count=3)
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.5)
+    first, second = (PrivateSelector(epsilon=1.0, ledger=ledger, **KNOWN) for _ in range(2))
+    estimate, begun = charge.Estimate, []
+
+    def after_the_other_has_looked():
+        begun.append(0)
+        if len(begun) == 1:
+            second.fit(features, target)  # a fit of another thread, between what the first is told and its charge
+        return estimate()
+
+    monkeypatch.setattr(charge, "Estimate", after_the_other_has_looked)
+    with pytest.raises(jaxdp.BudgetExhausted, match="nothing was charged"):
+        first.fit(features, target)
+    assert len(second.p_values_) == 3
+    assert not hasattr(first, "answers_")
+    assert len(ledger.rows()) == 1
 
 
 def test_a_frame_a_target_of_levels_and_bounds_by_name_in_a_pipeline():

@@ -164,7 +164,7 @@ def max_min_pc(
     or a stop; after a stop the rest of that budget buys half as many draws of twice the size. (3) One noisy number per
     edge: edges go until at most 5 % of those that stay are expected there by chance, noise and sampling counted.
     delta: 0 is pure epsilon (permute-and-flip; noise of the cube, `MaxNorm`); above, zCDP within (epsilon, delta)
-    (exponential mechanism, normal noise), worth about twice the epsilon at 40 columns.
+    (exponential mechanism, normal noise), which finds more edges and arrows of many columns.
     prune: "guarded" weighs tree edges too, but not by sets that all but fix one of the two columns, "all" by every set;
     "keep" spares the tree; "forest" draws edges of the tree alone, as many as keep the noise of each draw within 3.5 %
     of the records, and weighs them likewise; "tree" spends everything on the tree and weighs nothing. Default:

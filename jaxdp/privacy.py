@@ -100,6 +100,19 @@ class Cost:
         return f"Cost({self})"
 
 
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, repr=False)
+class Claim(Cost):
+    """A cost stated as (epsilon, delta) whose rho holds by itself, without the delta, as that of normal noise does.
+
+    Of a plain `Cost` with a delta rho is taken to need it.
+    """
+
+    def concentrated(self) -> Cost:
+        """The same guarantee in rho alone."""
+        return Cost(epsilon=jnp.inf, rho=self.rho, relation=self.relation)
+
+
 def is_bound(node) -> bool:
     """Whether a node of a pytree of sensitivities is one."""
     return isinstance(node, Sensitivity)

@@ -11,6 +11,7 @@ from jaxdp._base.rounding import as_fraction, round_down, round_up
 from jaxdp.accounting import optimal, renyi
 from jaxdp.accounting.parts import INFINITE, Part, add, parts_of, total
 from jaxdp.core import Cost
+from jaxdp.privacy import Claim
 
 # Above this many equal rounds the exact optimum takes seconds; the Renyi bound is then nearly as good.
 _MAX_ROUNDS = 50_000
@@ -30,22 +31,28 @@ def compose(costs: Cost | Iterable[Cost], delta: float = 0.0) -> Cost:
     Privacy, each valid, the smallest is taken: sums; the exact optimum for equal pure rounds (Kairouz, Oh
     and Viswanath 2015, Theorem 3.3); privacy loss distributions for unequal pure rounds (dp-accounting,
     rounded to the pessimistic side); Renyi divergences with zCDP (Canonne, Kamath and Steinke 2020, Prop. 12).
-    Deltas of the parts are set aside first: sum_i delta_i + the rest <= delta.
+    Deltas of the parts are set aside first: sum_i delta_i + the rest <= delta. Normal noise claimed as (epsilon, delta)
+    counts by its rho too, without its delta.
 
     Returns a `Cost` of Python floats, exact sums rounded up; `rho` is the sum of the parts' rho.
     Errors: ValueError for costs under different relations, an empty list, traced, negative or NaN
     values, and a delta smaller than the sum of the parts' deltas.
     """
+    costs = [costs] if isinstance(costs, Cost) else list(costs)
     parts, relation = parts_of(costs)
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be at least 0 and less than 1, got {delta}.")
     summed = total(parts)
     if delta == 0:
         return Cost(_float(summed.epsilon), _float(summed.delta), _float(summed.rho), relation)
-    spare = as_fraction(delta) - summed.delta
-    if spare < 0:
+    ways = [parts]
+    if any(isinstance(cost, Claim) for cost in costs):
+        ways.append(parts_of(cost.concentrated() if isinstance(cost, Claim) else cost for cost in costs)[0])
+    spares = [as_fraction(delta) - total(way).delta for way in ways]
+    if max(spares) < 0:
         raise ValueError(f"the deltas of the costs add up to {_float(summed.delta)}, more than delta={delta}.")
-    return Cost(_smallest_epsilon(parts, spare), delta, _float(summed.rho), relation)
+    smallest = min(_smallest_epsilon(way, spare) for way, spare in zip(ways, spares, strict=True) if spare >= 0)
+    return Cost(smallest, delta, _float(summed.rho), relation)
 
 
 def _smallest_epsilon(parts: list[Part], spare: Fraction) -> float:

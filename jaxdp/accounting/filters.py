@@ -13,7 +13,7 @@ import os
 import threading
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxdp._base import check
 from jaxdp._base.rounding import as_decimal, as_fraction, round_up
@@ -22,6 +22,7 @@ from jaxdp.accounting.ledger import BudgetExhausted
 from jaxdp.accounting.parts import INFINITE, Part, parts_of, total
 from jaxdp.accounting.shared import Uncopied
 from jaxdp.core import Cost, Relation
+from jaxdp.privacy import Claim
 
 _NOTHING = Part(Fraction(0), Fraction(0), Fraction(0))
 _DIGITS = 60
@@ -33,6 +34,8 @@ class _Accountant(Uncopied):
 
     A subclass counts every release by a few exact numbers (`_measure`) and accepts totals (`_within`).
     """
+
+    _counts_rho: ClassVar[bool] = False  # of normal noise that is claimed as (epsilon, delta)
 
     def __init__(self, relation: Relation):
         self._relation = relation
@@ -89,7 +92,8 @@ class _Accountant(Uncopied):
                 "this budget is kept in the memory of another process, and would be spent a second time here: run with "
                 "threads, or open a jaxdp.Ledger by its path in each process."
             )
-        parts, relation = parts_of(cost)
+        counted = cost.concentrated() if self._counts_rho and isinstance(cost, Claim) else cost
+        parts, relation = parts_of(counted)
         if relation is not self._relation:
             raise ValueError(f"this budget holds under {self._relation.value}, the cost under {relation.value}.")
         return parts
@@ -159,6 +163,8 @@ class ConcentratedFilter(_Accountant):
     order at once); at any delta, `zcdp_epsilon(rho, delta)`.
     """
 
+    _counts_rho: ClassVar[bool] = True
+
     def __init__(self, *, rho: float, relation: Relation = Relation.REPLACE_ONE):
         super().__init__(relation)
         check.positive(rho=rho)
@@ -188,6 +194,8 @@ class RenyiFilter(_Accountant):
     and Steinke 2020, Prop. 12). A pure epsilon counts with the divergence of randomised response.
     order: default the one that admits the most rho at this epsilon and delta.
     """
+
+    _counts_rho: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -100,7 +100,8 @@ class Ledger(Uncopied):
     Promise: what is charged in epsilon is (epsilon, delta)-DP in total, what is charged in rho is rho-zCDP in
     total, under one neighbouring relation; both hold together by sequential composition, for releases
     chosen adaptively. A charge goes to epsilon where its epsilon is finite and the ledger has an epsilon
-    budget, else to rho.
+    budget, else to rho. Normal noise claimed as (epsilon, delta), as of `jaxdp.test_pairs(delta=)`, goes to rho alone
+    where the ledger has a rho budget and lacks epsilon or delta.
     Copies share the ledger; pickling raises: open the path again in another process. An object is bound to the file
     that it opened, and to the charges that it saw: it refuses a file put in its place. The file must be on a local
     disk (SQLite's locks do not hold over every network file system).
@@ -449,15 +450,19 @@ class Ledger(Uncopied):
     def _compartments(self, cost: Cost) -> tuple[Fraction | float, Fraction, Fraction | float]:
         """What to charge in epsilon, delta and rho."""
         from jaxdp.accounting.parts import part_of
+        from jaxdp.privacy import Claim
 
+        concentrated = self._total["rho"] is not None
+        if isinstance(cost, Claim) and concentrated and not (self._total["epsilon"] and self._total["delta"]):
+            cost = cost.concentrated()  # the budget that a claim needs was never granted
         epsilon, delta, rho = part_of(cost)
         if epsilon != math.inf and self._total["epsilon"] is not None:
             return epsilon, delta, 0
-        if rho != math.inf and self._total["rho"] is not None:
+        if rho != math.inf and concentrated:
             return 0, delta, rho
         if epsilon == rho == math.inf:
             raise ValueError("a release without a finite epsilon or rho is not private and cannot be charged.")
-        missing = "rho" if self._total["rho"] is None else "epsilon"
+        missing = "epsilon" if concentrated else "rho"
         raise ValueError(
             f"this ledger has no {missing} budget, and the cost has no other finite amount; "
             f"create a ledger with {missing}=, or use another mechanism."

@@ -47,6 +47,7 @@ from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.schema import Schema
+from jaxdp.privacy import Claim
 from jaxdp.report.sections import describe_doubts
 from jaxdp.spec import DECISION
 
@@ -348,7 +349,7 @@ class PairsQuery(TableQuery[PairAnswers]):
         cost = cost_of(test, data)
         if not self.delta or math.isfinite(float(cost.epsilon)):
             return None
-        return dataclasses.replace(cost, epsilon=self.epsilon, delta=self.delta)
+        return Claim(epsilon=self.epsilon, delta=self.delta, rho=cost.rho, relation=cost.relation)
 
     def _foretold(self, rows: int, tell: Callable[[str], None]) -> Callable[[float], None]:
         """Puts the time that all pairs will take into words, before they are charged."""

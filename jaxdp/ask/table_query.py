@@ -26,10 +26,10 @@ from jaxdp.ask.calls import READING, SHARED, CallOptions
 from jaxdp.ask.cautions import cautions, filled
 from jaxdp.ask.reading import Reading, Selection, Table
 from jaxdp.ask.table_answer import TableAnswer, versions
-from jaxdp.core import Cost
 from jaxdp.data import batches, conditioning
 from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.schema import Schema
+from jaxdp.privacy import Claim
 
 MIN_ROWS = 10  # of a `ColumnsQuery`
 
@@ -176,7 +176,10 @@ class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
         from jaxdp import core
         from jaxdp.randomness import keys
 
-        cost = Cost(epsilon=self.epsilon, delta=self.delta) if self.delta else core.cost_of(query, values)
+        cost = core.cost_of(query, values)
+        if self.delta:
+            rho = math.inf if float(cost.delta) else cost.rho  # of what has a delta of its own it would need it
+            cost = Claim(epsilon=self.epsilon, delta=self.delta, rho=rho, relation=cost.relation)
         mode, method = keys.admit(key, query, values), core.method_of(query)
         with charge.paid(account, method, cost, key, mode=mode, rehearse=lambda: core.rehearse(query, values)):
             return dataclasses.replace(core.release(query, key, values), cost=cost)

@@ -167,10 +167,13 @@ def composed(ledger) -> list[str]:
     if not costs or spent.delta >= delta:
         return []
     total = compose(costs, delta=delta - spent.delta)
+    claimed = any(row.epsilon and row.delta for row in ledger.rows())
+    by_rho = "a charge with a delta counts by its epsilon, also of normal noise; a ledger of --rho alone counts its rho"
     return [
         f"sums, true for charges chosen one after the other: {spent}",
         f"had the list of charges been fixed in advance: epsilon={amounts.spent(total.epsilon)} at "
         f"delta={amounts.spent(delta)}",
+        *([by_rho] if claimed else []),
     ]
 
 

@@ -20,6 +20,7 @@ from jaxdp._base.rounding import as_fraction, round_down, round_up
 from jaxdp.accounting import convert, renyi
 from jaxdp.core import Cost, Relation
 from jaxdp.mechanisms import Gaussian, Laplace
+from jaxdp.privacy import Claim
 
 DELTA = 1e-6
 
@@ -68,6 +69,32 @@ def test_batched_costs():
     assert (total.epsilon, total.delta, total.rho) == (2.0, 0.0, 8 * 0.25**2 / 2)
     grid = accounting.compose([Cost(epsilon=np.full((2, 3), 0.5)), Cost(epsilon=1.0)])
     assert grid.epsilon == 4.0
+
+
+def test_claims_of_normal_noise_compose_by_their_rho():
+    """Three claims of (1, 1e-6), of rho .0244 each, cost 1.8 at 1e-6, where their deltas did not fit."""
+    rho = renyi.zcdp_rho(1.0, DELTA)
+    claim = Claim(epsilon=1.0, delta=DELTA, rho=rho)
+    normal = Cost(epsilon=math.inf, rho=rho)
+    assert accounting.compose([claim] * 3, delta=DELTA).epsilon == accounting.compose([normal] * 3, delta=DELTA).epsilon
+    assert accounting.compose(claim, delta=DELTA).epsilon == pytest.approx(1.0, rel=1e-9)
+    assert accounting.compose([claim] * 3, delta=1e-5).epsilon < accounting.compose([normal] * 3, delta=DELTA).epsilon
+    summed = accounting.compose([claim] * 3)
+    assert (summed.epsilon, summed.delta, summed.rho) == (3.0, 3e-6, pytest.approx(3 * rho))
+    with pytest.raises(ValueError, match="add up"):
+        accounting.compose([Cost(epsilon=1.0, delta=DELTA, rho=rho)] * 3, delta=DELTA)
+
+
+def test_filters_of_rho_count_the_rho_of_a_claim():
+    claim = Claim(epsilon=1.0, delta=DELTA, rho=0.02)
+    for keeper in (accounting.ConcentratedFilter(rho=0.05), accounting.RenyiFilter(epsilon=1.6, delta=DELTA)):
+        keeper.spend(claim)
+        keeper.spend(claim)
+        assert not keeper.admits(claim)
+        with pytest.raises(ValueError, match="without a delta"):
+            keeper.require(Cost(epsilon=1.0, delta=DELTA, rho=0.001))
+    assert accounting.PureFilter(epsilon=1.0, delta=DELTA).admits(claim)
+    assert not accounting.PureFilter(epsilon=2.0).admits(claim)
 
 
 def test_zcdp_adds_up():

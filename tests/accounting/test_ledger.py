@@ -3,10 +3,12 @@
 import copy
 import csv
 import math
+import os
 import pickle
 import secrets
 import sqlite3
 import stat
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -21,6 +23,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.accounting.ledger import RELATIONS, BudgetExhausted, Ledger, LedgerError
 from jaxdp.core import Cost, Norm, PrivateTest, Relation, Sensitivity, run
 from jaxdp.mechanisms import Gaussian, Laplace
+from jaxdp.privacy import Claim
 from jaxdp.randomness import keys
 
 
@@ -54,6 +57,23 @@ def test_create_refuses_to_replace(ledger):
     with pytest.raises(LedgerError, match="exists already"):
         Ledger.create(ledger.path, epsilon=5.0)
     assert ledger.remaining.epsilon == 0.5
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_ledger_of_another_user_is_one_sentence():
+    """It was a raw sqlite3.OperationalError, in the command an internal error."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        ledger, user = Ledger.create(f"{folder}/l.db", epsilon=1.0), os.geteuid()
+        ledger.path.chmod(0)
+        if user == 0:
+            os.seteuid(65534)  # root may read everything
+        try:
+            for read in (lambda: ledger.spent, lambda: Ledger.open(ledger.path)):
+                with pytest.raises(LedgerError, match="cannot be used: permission denied"):
+                    read()
+        finally:
+            os.seteuid(user)
 
 
 @pytest.mark.parametrize(
@@ -225,6 +245,53 @@ def test_where_a_cost_is_charged(tmp_path):
     concentrated = Ledger.create(tmp_path / "rho.db", rho=1.0)
     concentrated.charge("pure", cost(0.5), jaxdp.fresh_key())
     assert (concentrated.spent.epsilon, concentrated.spent.rho) == (None, 0.125)
+
+
+CLAIM = Claim(epsilon=1.0, delta=1e-6, rho=0.0244)  # of normal noise: its rho needs no delta
+
+
+@pytest.mark.parametrize(
+    ("granted", "charged"),
+    [
+        ({"rho": 1.0}, (0.0, 0.0, 0.0244)),
+        ({"rho": 1.0, "delta": 1e-5}, (0.0, 0.0, 0.0244)),
+        ({"rho": 1.0, "epsilon": 2.0}, (0.0, 0.0, 0.0244)),
+        ({"rho": 1.0, "epsilon": 2.0, "delta": 1e-5}, (1.0, 1e-6, 0.0)),
+        ({"epsilon": 2.0, "delta": 1e-5}, (1.0, 1e-6, 0.0)),
+    ],
+    ids=str,
+)
+def test_a_claim_of_normal_noise_is_charged_in_rho_alone_or_in_epsilon_and_delta(tmp_path, granted, charged):
+    """A ledger of rho was charged the delta too, and one without a delta refused what cost it .0244 of rho."""
+    ledger = Ledger.create(tmp_path / "l.db", **granted)
+    txid = ledger.charge("m", CLAIM, jaxdp.fresh_key(), txid="search")
+    (row,) = ledger.rows()
+    assert (row.epsilon, row.delta, row.rho) == charged
+    assert ledger.checkpoint(txid, CLAIM) == []
+    ledger.verify()
+
+
+def test_a_rho_that_may_need_its_delta_is_charged_with_it(tmp_path):
+    """A plain cost does not say whether its rho holds alone, nor does the sum of a claim and another cost."""
+    ledger = Ledger.create(tmp_path / "l.db", rho=1.0, delta=1e-5)
+    for cost in (Cost(epsilon=1.0, delta=1e-6, rho=0.0244), CLAIM + Cost(epsilon=0.0, rho=0.0)):
+        ledger.charge("m", cost, jaxdp.fresh_key())
+    assert [(row.delta, row.rho) for row in ledger.rows()] == [(1e-6, 0.0244)] * 2
+    without = Ledger.create(tmp_path / "without.db", rho=1.0)
+    with pytest.raises(BudgetExhausted, match="delta 1e-06 is asked"):
+        without.charge("m", Cost(epsilon=1.0, delta=1e-6, rho=0.0244), jaxdp.fresh_key())
+    with pytest.raises(ValueError, match="finite epsilon or rho"):
+        without.charge("m", Claim(epsilon=1.0, delta=1e-6), jaxdp.fresh_key())
+    assert without.rows() == []
+
+
+def test_the_rho_of_a_claim_is_never_overspent(tmp_path):
+    ledger = Ledger.create(tmp_path / "l.db", rho=0.05)
+    for _ in range(2):
+        ledger.charge("m", CLAIM, jaxdp.fresh_key())
+    with pytest.raises(BudgetExhausted, match="rho"):
+        ledger.require(CLAIM)
+    assert ledger.spent.rho == 0.0488
 
 
 # --- run and the ledger ------------------------------------------------------------------------------------------

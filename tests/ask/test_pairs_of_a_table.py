@@ -16,6 +16,7 @@ import jaxdp
 from jaxdp import catalogue, core
 from jaxdp._base.display import duration
 from jaxdp._base.rounding import as_fraction
+from jaxdp.accounting.renyi import zcdp_rho
 from jaxdp.ask import pairs as pairs_query
 from jaxdp.ask import pairs_power
 from jaxdp.ask.calls import ADJUSTMENTS
@@ -215,11 +216,31 @@ def test_a_delta_is_charged_only_where_gaussian_noise_is_smaller(tmp_path):
     assert (many.content["epsilon"], many.content["delta"]) == (1.0, 1e-6)
     assert (float(ledger.spent.epsilon), float(ledger.spent.delta)) == (1.0, 1e-6)
     assert "The delta of 1e-06 finds" in many.content["power"]
+    of_rho = jaxdp.Ledger.create(tmp_path / "rho.db", rho=1.0)
+    again = ask(None, ledger=of_rho, **how)
+    assert (again.content["epsilon"], again.content["delta"]) == (1.0, 1e-6)
+    assert (of_rho.spent.delta, of_rho.spent.rho) == (0.0, pytest.approx(zcdp_rho(1.0, 1e-6)))
     few = ask(columns=names[:4], **how)
     assert few.content["delta"] == 0.0
     assert "none was spent" in few.content["power"]
     with pytest.raises(ValueError, match="delta goes with one joint release"):
         ask(columns=LINE, given="z", delta=1e-6)
+
+
+@pytest.mark.parametrize("granted", [{"rho": 1.0}, {"rho": 1.0, "delta": 1e-5}], ids=str)
+def test_a_ledger_of_rho_is_charged_the_rho_of_normal_noise(tmp_path, granted):
+    """With a delta it was charged that too; without one pairs lacked a delta, they said, and coefficients epsilon."""
+    names = [f"c{k}" for k in range(6)]
+    values = dict(zip(names, np.random.default_rng(0).uniform(-1, 1, (6, 100)), strict=True))
+    how = {"schema": {"columns": {n: {"kind": "continuous", "bounds": [-1, 1]} for n in names}}}
+    how |= {"epsilon": 1.0, "delta": 1e-6}
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", **granted)
+    found = jaxdp.mic(values, ledger=ledger, max_cells=4, **how), jaxdp.describe(values, ledger=ledger, **how)
+    rho = zcdp_rho(1.0, 1e-6)
+    assert [(row.epsilon, row.delta) for row in ledger.rows()] == [(0.0, 0.0)] * 2
+    assert [row.rho for row in ledger.rows()] == pytest.approx([rho] * 2)
+    assert all(row.rho >= rho * (1 - 1e-9) for row in ledger.rows())
+    assert [(one.content["epsilon"], one.content["delta"]) for one in found] == [(1.0, 1e-6)] * 2
 
 
 def test_many_pairs_get_null_tables_enough_to_be_found():

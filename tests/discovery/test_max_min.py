@@ -420,3 +420,14 @@ def test_every_value_of_a_search_moves_within_its_bound(delta):
                 norm = {"laplace": np.sum, "gaussian": np.linalg.norm}.get(call.law.name, np.max)
                 ratios.append(float(norm(moved)) / float(call.parameters[0]))
     assert 0.3 < max(ratios) <= 1.0
+
+
+def test_a_ledger_of_rho_is_charged_rho_alone_for_a_search_with_a_delta(tmp_path):
+    """Its noise is that of rho, which needs no delta; it was charged 1e-6 beside the rho."""
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", rho=1.0)
+    cost = Budget.of(1.0, 1e-6, REPLACE).cost()
+    assert (cost.epsilon, cost.delta) == (1.0, 1e-6)
+    ledger.charge("max-min-pc", cost, jaxdp.fresh_key())
+    assert (ledger.spent.delta, ledger.spent.rho) == (0.0, pytest.approx(cost.rho))
+    assert ledger.spent.rho >= cost.rho * (1 - 1e-9)
+    assert not hasattr(Budget.of(1.0, 0.0, REPLACE).cost(), "concentrated")

@@ -17,6 +17,7 @@ from jaxdp.core import Cost, Norm, Relation, Sensitivity
 from jaxdp.discovery.engine.number_noise import CubeNoise, LaplaceNoise, NormalNoise, NumberNoise
 from jaxdp.discovery.graph import number
 from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Laplace, MaxNorm, PermuteAndFlip
+from jaxdp.privacy import Claim
 
 MAX_RECORDS = 10**9  # of the public range, where the number of records is private
 RANGE_SCALES = 64  # the public range leaves this many noise scales on both sides, so that clipping does not bias
@@ -78,8 +79,9 @@ class Budget:
 
     def cost(self) -> Cost:
         """Of the whole search, however early it stops."""
-        rho = self.epsilon**2 / 2 if self.pure else number(self.whole.rho)
-        return Cost(epsilon=self.epsilon, delta=self.delta, rho=rho, relation=self.relation)
+        if self.pure:
+            return Cost(epsilon=self.epsilon, rho=self.epsilon**2 / 2, relation=self.relation)
+        return Claim(epsilon=self.epsilon, delta=self.delta, rho=number(self.whole.rho), relation=self.relation)
 
     def draw(self, fraction: Fraction):
         """The selection that a fraction buys: permute-and-flip, or the exponential mechanism."""

@@ -25,6 +25,7 @@ from jaxdp.discovery.graph import Decision, Graph, number
 from jaxdp.discovery.methods.table_pc import LEVEL, z_threshold
 from jaxdp.discovery.metrics import _arcs
 from jaxdp.discovery.spec import require_outside
+from jaxdp.privacy import Claim
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
 
@@ -174,7 +175,7 @@ def _times(cost: Cost, count: int, delta: float) -> Cost:
             "delta composes tests of pure epsilon; this test has a delta or rho of its own, so leave it out."
         )
     best = optimal_epsilon(number(cost.epsilon), count, delta)
-    return dataclasses.replace(summed, epsilon=best, delta=delta)
+    return Claim(epsilon=best, delta=delta, rho=summed.rho, relation=summed.relation)
 
 
 def _pays_itself(test) -> bool:

@@ -192,17 +192,26 @@ def connection(path: Path, error: type[Exception]) -> Iterator[sqlite3.Connectio
     """A connection with every commit flushed to disk, closed at the end."""
     if not path.is_file():
         raise error(f"ledger {path} does not exist; create it first.")
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS)) as connected:
-        try:
+    try:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS)) as connected:
             _require_version(path, connected, error)
             _use_one_file(connected)
             yield connected
-        except sqlite3.IntegrityError:
-            raise
-        except sqlite3.DatabaseError as problem:
-            raise error(f"ledger {path} cannot be used: {reason(problem)}.") from problem
-        except UnicodeDecodeError:  # SQLite quotes what is damaged, and that is no text any more
-            raise error(f"ledger {path} cannot be used: the file is damaged.") from None
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.DatabaseError as problem:
+        raise error(f"ledger {path} cannot be used: {_unreadable(path) or reason(problem)}.") from problem
+    except UnicodeDecodeError:  # SQLite quotes what is damaged, and that is no text any more
+        raise error(f"ledger {path} cannot be used: the file is damaged.") from None
+
+
+def _unreadable(path: Path) -> str:
+    """Why this user may not read the file, which is to SQLite as a folder without room for a journal; "" otherwise."""
+    try:
+        path.open("rb").close()
+    except OSError as problem:
+        return reason(problem)
+    return ""
 
 
 def _require_version(path: Path, connected: sqlite3.Connection, error: type[Exception]) -> None:

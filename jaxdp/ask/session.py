@@ -17,7 +17,7 @@ from jaxdp._base.keywords import complete
 from jaxdp._base.printed import printed
 from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting.filters import PureFilter
-from jaxdp.accounting.ledger import BudgetExhausted
+from jaxdp.accounting.ledger import BudgetExhausted, LedgerError
 from jaxdp.accounting.ledger_file import UNIT
 from jaxdp.accounting.shared import Uncopied
 from jaxdp.ask import coefficients, pairs
@@ -190,12 +190,17 @@ class Session(Readable, Uncopied):
             raise ValueError("this ledger grants rho, which is not divided here: leave queries out.")
         return float(total)
 
+    def _amounts_shown(self) -> dict[str, str]:
+        try:
+            return {"spent": str(self.spent), "left": str(self.left)}
+        except (LedgerError, OSError) as error:
+            return {"unreadable": str(error)}
+
     def _display(self) -> tuple[str, dict[str, Any]]:
         names = list(map(printable, self.schema.names))
         values = {
             "columns": f"{len(names)}: {listed(names)}",
-            "spent": str(self.spent),
-            "left": str(self.left),
+            **self._amounts_shown(),
             "asked": listed(f"{row.columns}: {row.answer.rstrip('.')}" for row in self.asked) or "nothing yet",
         }
         return f"session ({NOT_PRIVATE})" if self._key is not None else "session", values

@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from jaxdp._base import arguments
-from jaxdp.cli.options import RED, UserError, coloured
+from jaxdp.cli.options import RED, UserError, coloured, reason
 
 # command -> module in this package; the order is that of --help.
 COMMANDS = {
@@ -179,7 +179,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.own_process = own_process
         args.typed = shlex.join(["jaxdp", *argv])
         with _owner_warnings():
-            return importlib.import_module(f"jaxdp.cli.{COMMANDS[args.command]}").run(args)
+            code = importlib.import_module(f"jaxdp.cli.{COMMANDS[args.command]}").run(args)
+        sys.stdout.flush()  # a full disk is told here, and not as Python ends
+        return code
     except SystemExit as leaving:  # argparse leaves this way after --help
         return int(leaving.code or SUCCESS)
     except KeyboardInterrupt as interrupt:
@@ -191,6 +193,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exc()
         message, code = _verdict(error)
+        _leave_unwritable_output()
         return _say(_with_charges(message, error), code)
 
 
@@ -219,6 +222,8 @@ def _verdict(error: Exception) -> tuple[str, int]:
         return str(error), BUDGET_EXHAUSTED
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {(error.strerror or 'cannot be used').lower()}", USER_ERROR
+    if isinstance(error, OSError) and error.errno:  # of a write: it names no file
+        return f"a file or standard output cannot be read or written: {reason(error)}", USER_ERROR
     if isinstance(error, UserError) or (isinstance(error, ValueError | TypeError) and _raised_by_package(error)):
         return str(error), USER_ERROR
     # The text of a foreign exception may quote data, so only its kind and place are shown.
@@ -228,6 +233,14 @@ def _verdict(error: Exception) -> tuple[str, int]:
         f"set {TRACEBACK_VARIABLE}=1 for the traceback (it may quote data)",
         INTERNAL_ERROR,
     )
+
+
+def _leave_unwritable_output() -> None:
+    """What standard output did not take is dropped, else Python would fail on it again as it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _with_charges(message: str, error: BaseException) -> str:

@@ -25,6 +25,11 @@ class UserError(ValueError):
     """A mistake of the user; the text is one sentence that says what to do."""
 
 
+def reason(error: OSError) -> str:
+    """What the operating system says about an error; no text of a library, which may quote data."""
+    return os.strerror(error.errno).lower() if error.errno else "cannot be used"
+
+
 def coloured(text: str, style: str, stream: Any = None) -> str:
     """The text in a style where the stream (default standard output) is a terminal, unless NO_COLOR is set."""
     stream = sys.stdout if stream is None else stream

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import os
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
 from jaxdp._base import arguments
@@ -82,18 +83,54 @@ def run(args: argparse.Namespace) -> int:
     for line in [line for line in text.splitlines() if line.startswith("# unit = ")]:
         unit = line.removeprefix("# ").partition("    #")[0]
         options.note(f"if a person may have several rows, the schema must say {unit}; jaxdp check looks for repeats.")
+    _write(text, args.out, found)
     if args.out is None:
-        print(text, end="")
         return 0
-    try:
-        with open(args.out, "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise options.UserError(f"{args.out} exists: give another name with --out.") from None
     open_ = any('"TODO"' in line and not line.startswith("#") for line in text.splitlines())
     task = "fill in every TODO from public knowledge, then" if open_ else "check the file against it:"
     print(f"wrote {args.out}: {task} {shlex.join(['jaxdp', 'check', args.data, '--schema', args.out])}")
     return 0
+
+
+def _write(text: str, out: str | None, found: DraftedSchema | None) -> None:
+    """Writes the draft to its file or to standard output. Errors: `UserError`, also with where else a paid one is."""
+    try:
+        if out is None:
+            print(text, end="", flush=True)
+            return
+        with open(out, "x", encoding="utf-8") as file:
+            try:
+                file.write(text)
+                file.flush()
+            except OSError:
+                os.unlink(out)  # a part of it would stand in the way of the next draft
+                raise
+        return
+    except BrokenPipeError:
+        raise
+    except FileExistsError:
+        told = options.UserError(f"{out} exists: give another name with --out.")
+    except OSError as error:
+        told = options.UserError(f"{out or 'standard output'} cannot be written: {options.reason(error)}")
+    if found is not None and found.mode == "release":
+        from jaxdp import charge
+
+        where = _shown_elsewhere(text, out)
+        told.add_note(f"Bounds and levels were charged ({found.cost}). {charge.STANDS}; the draft is {where}.")
+    raise told
+
+
+def _shown_elsewhere(text: str, out: str | None) -> str:
+    """Where a draft is printed that its file, or standard output, did not take."""
+    for name in ("standard output", "standard error"):
+        if out is None and name == "standard output":
+            continue
+        try:
+            print(text, end="", flush=True, file=sys.stdout if name == "standard output" else sys.stderr)
+        except OSError:
+            continue
+        return f"printed on {name}"
+    return "lost, since nothing else can be written either"
 
 
 def _require_writable(out: str | None) -> None:

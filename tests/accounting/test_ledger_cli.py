@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import secrets
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,20 @@ def test_show_an_empty_ledger(path, capsys):
 def test_a_missing_ledger(path, capsys, action):
     assert main(["ledger", action, str(path)]) == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+@pytest.mark.parametrize("buffering", [1, -1])
+def test_a_full_disk_is_one_sentence(path, capsys, monkeypatch, buffering):
+    """It was an internal error that "may quote data"; where output is buffered, Python failed as it ended."""
+    Ledger.create(path, epsilon=1.0)
+    with open("/dev/full", "w", buffering=buffering) as full:
+        monkeypatch.setattr("sys.stdout", full)
+        code = main(["ledger", "show", str(path)])
+        monkeypatch.undo()
+    said = capsys.readouterr().err
+    assert (code, said.count("\n")) == (2, 1)
+    assert "a file or standard output cannot be read or written: no space left on device" in said
 
 
 def test_verify(path, capsys):

@@ -1,11 +1,13 @@
 """`jaxdp.draft_schema`: the cells it finds, its sensitivity, its charge, its refusals, its files."""
 
+import contextlib
 import dataclasses
 import datetime
 import itertools
 import math
 import re
 import tomllib
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -14,6 +16,7 @@ import pytest
 import jaxdp
 from jaxdp.ask.column_quantiles import ColumnQuantiles, ends, places
 from jaxdp.ask.draft_schema import CENTRE, QUARTILES, DraftQuery, outward
+from jaxdp.cli import schema as schema_command
 from jaxdp.cli.main import main
 from jaxdp.data.schema import Schema
 
@@ -269,6 +272,30 @@ def test_from_a_file_with_a_header_to_an_answer(tmp_path, csv_file, capsys):
     csv_file.write_text(csv_file.read_text().partition("\n")[2])  # without its header
     assert main([*draft, "--epsilon", "0.2"]) == 2
     assert len(jaxdp.Ledger.open(ledger).rows()) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+@pytest.mark.parametrize("full", ["file", "standard output", "both"])
+def test_a_paid_draft_that_cannot_be_written_is_printed_elsewhere(tmp_path, csv_file, capsys, monkeypatch, full):
+    """It was lost, with "internal error ... it may quote data" and without a word about the charge."""
+    ledger, out = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=2.0), tmp_path / "s.toml"
+    draft = ["schema", "draft", str(csv_file), "--private", "--columns", "age", "--ledger", str(ledger.path)]
+    to_file = [] if full == "standard output" else ["--out", str(out)]
+    with contextlib.suppress(OSError), open("/dev/full", "w") as device, open("/dev/full", "w") as screen:
+        monkeypatch.setattr(schema_command, "open", lambda *where, **how: (out.touch(), device)[1], raising=False)
+        if full != "file":
+            monkeypatch.setattr("sys.stdout", screen)
+        code = main([*draft, "--epsilon", "0.5", *to_file])
+        monkeypatch.undo()
+    said = capsys.readouterr()
+    assert code == 2
+    assert "[columns.age]" in (said.out if full == "file" else said.err)
+    (line,) = [line for line in said.err.splitlines() if "error:" in line]
+    assert "cannot be written: no space left on device. Bounds and levels were charged (epsilon=0.5" in line
+    where = "standard output" if full == "file" else "standard error"
+    assert f"The charge stands; the draft is printed on {where}" in line
+    assert len(ledger.rows()) == 1
+    assert not out.exists()
 
 
 def test_a_seeded_draft_is_marked_and_no_release_takes_it(tmp_path, csv_file, capsys):

@@ -25,6 +25,15 @@ def test_a_ledger_pays_for_every_query_of_a_session(queries, tmp_path):
     assert ledger.remaining.epsilon <= queries * 1e-12
 
 
+def test_a_session_whose_ledger_is_gone_prints_so(tmp_path):
+    """`repr` raised, as `repr` of the ledger did not."""
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    asking = jaxdp.Session(TABLE, levels=LEVELS, ledger=ledger)
+    ledger.path.unlink()
+    assert "does not exist" in repr(asking)
+    assert "columns" in repr(asking)
+
+
 @pytest.mark.parametrize("total", [1e-9, 0.1, 1.0, 2.0 / 3.0, 10.0, 999.9])
 def test_shares_fit_into_the_total_in_units(total):
     ledger_units = jaxdp.accounting.ledger._units

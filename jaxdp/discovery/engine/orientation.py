@@ -19,9 +19,22 @@ def orient(
     Colliders i -> k <- j are set where k is not in the separator of the non-adjacent pair (i, j), in
     lexicographic order; an arc that an earlier collider reversed stays as it is. Pairs without a
     separator make no collider. against: bool (d, d), arcs that cannot be, such as those against time.
+    Separators that noise has chosen may contradict each other: a collider that closes a directed cycle with those
+    before it is left out, and Meek's rules are where their conclusions close one, as they may in a ring without chords.
     """
     colliders = [(i, k, j) for i, k, j in unshielded(skeleton) if k not in separators.get((i, j), (k,))]
-    return orient_colliders(skeleton, colliders, against)
+    kept: list[tuple[int, int, int]] = []
+    for collider in colliders:
+        if is_acyclic(directed(with_colliders(skeleton, [*kept, collider], against))):
+            kept.append(collider)
+    arcs = with_colliders(skeleton, kept, against)
+    closed = meek(arcs)
+    return closed if is_acyclic(directed(closed)) else arcs
+
+
+def directed(arcs: np.ndarray) -> np.ndarray:
+    """The arrows alone, without the undirected edges."""
+    return arcs & ~arcs.T
 
 
 def unshielded(skeleton: np.ndarray) -> list[tuple[int, int, int]]:
@@ -43,11 +56,18 @@ def orient_colliders(
     skeleton: np.ndarray, colliders: Iterable[tuple[int, int, int]], against: np.ndarray | None = None
 ) -> np.ndarray:
     """The CPDAG of a skeleton whose colliders i -> k <- j are named, those that count most first."""
+    return meek(with_colliders(skeleton, colliders, against))
+
+
+def with_colliders(
+    skeleton: np.ndarray, colliders: Iterable[tuple[int, int, int]], against: np.ndarray | None = None
+) -> np.ndarray:
+    """The skeleton with the arrows of these colliders, where no earlier one has reversed an arrow, and of no others."""
     arcs = skeleton.copy() if against is None else skeleton & ~against
     for i, k, j in colliders:
         if arcs[i, k] and arcs[j, k]:
             arcs[k, i] = arcs[k, j] = False
-    return meek(arcs)
+    return arcs
 
 
 def cpdag_of(dag: np.ndarray) -> np.ndarray:

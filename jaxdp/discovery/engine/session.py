@@ -13,7 +13,7 @@ from jaxdp.core import Cost
 from jaxdp.data.records import Records
 from jaxdp.discovery.engine.checkpoint import Checkpoint, keeping
 from jaxdp.discovery.engine.knowledge import Knowledge
-from jaxdp.discovery.engine.orientation import orient
+from jaxdp.discovery.engine.orientation import extension, orient
 from jaxdp.discovery.engine.skeleton import Skeleton
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.noise import source
@@ -22,6 +22,10 @@ from jaxdp.randomness import keys
 ASSUMED = (
     "{} shows a cause only if every common cause of two columns is a column too and records were not selected by "
     "their values: otherwise x -> y may stand for a common cause of both (docs/discovery.md#common-causes)."
+)
+CONTRADICTION = (
+    "No directed acyclic graph has exactly these edges, arrows and colliders: some decisions of the search contradict "
+    "each other, so that at least one edge or arrow is wrong."
 )
 
 
@@ -92,13 +96,16 @@ def searched(
             draws = source.source_from_key(key)
             draws = draws if keep is None else source.RecordedNoise(draws, keep)
             found = search(Session(draws, cost, method), records)
-        return _with_assumption(dataclasses.replace(found, knowledge=knowledge))
+        return _with_notes(dataclasses.replace(found, knowledge=knowledge))
 
 
-def _with_assumption(graph: Graph) -> Graph:
-    """The graph with a note of what its arrows take for granted, but for those that the tiers settle."""
+def _with_notes(graph: Graph) -> Graph:
+    """The graph with notes of a contradiction, and of what arrows take for granted that no tiers settle."""
     drawn, settled = graph.cpdag & ~graph.cpdag.T, graph.settled
-    if not (drawn & ~settled).any():
-        return graph
     which = "An arrow that the tiers do not settle" if settled.any() else "An arrow"
-    return dataclasses.replace(graph, note=" ".join(filter(None, (graph.note, ASSUMED.format(which)))))
+    notes = [
+        graph.note,
+        CONTRADICTION if drawn.any() and extension(graph.cpdag) is None else "",
+        ASSUMED.format(which) if (drawn & ~settled).any() else "",
+    ]
+    return dataclasses.replace(graph, note=" ".join(filter(None, notes)))

@@ -54,7 +54,7 @@ def em_pc(
     sensitivity, so that every order statistic of the scores moves by at most 1. A call draws the number beta
     of removals with score -max(0, -s_(beta), s_(beta + 1)), then beta neighbours by peeling on s_j.
     The d(max_order + 1) calls are reserved before the data are read, each at an equal share of epsilon.
-    Separating sets are not released, so no collider is oriented: the CPDAG is the undirected skeleton.
+    A draw picks a neighbour together with the set that separates it, so that colliders are oriented at no further cost.
     The greedy score of the paper has no form here: no epsilon is true for it (docs/theory/em_pc.md#what-was-wrong).
     Privacy: epsilon-DP under replace-one, Linf bound 1 of every score; works with release keys.
     """

@@ -37,6 +37,7 @@ def add_parser(subparsers) -> None:
         "--contract", action="store_true", help="check every guarantee of a test, on the examples of its spec"
     )
     options.add_out(parser, "out/audit")
+    options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,8 +62,8 @@ def run(args: argparse.Namespace) -> int:
     result = {**dataclasses.asdict(found), "holds": found.holds, "seconds": round(seconds, 2), "seed": args.seed}
     written.put_json(folder, "result.json", result)
     written.put_picture(folder, "audit.png", draw, [found])
-    print(summary(found, seconds))
-    print(f"wrote {folder / 'result.json'}, {folder / 'audit.png'}")
+    files = f"wrote {folder / 'result.json'}, {folder / 'audit.png'}"
+    options.tell(args, result, f"{summary(found, seconds)}\n{files}")
     return 0
 
 
@@ -75,8 +76,9 @@ def contract(args: argparse.Namespace) -> int:
 
     folder = options.output_folder(args.out, ("result.json",))
     found = audit.check_contract(args.method, seed=args.seed or 0)
-    written.put_json(folder, "result.json", {**dataclasses.asdict(found), "holds": found.holds})
-    print(f"{found}\nwrote {folder / 'result.json'}")
+    result = {**dataclasses.asdict(found), "holds": found.holds}
+    written.put_json(folder, "result.json", result)
+    options.tell(args, result, f"{found}\nwrote {folder / 'result.json'}")
     return 0 if found.holds else 1
 
 

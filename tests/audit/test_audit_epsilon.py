@@ -227,6 +227,8 @@ def test_command(tmp_path, capsys):
     assert result["mode"] == "release"
     assert (tmp_path / "audit.png").read_bytes()[:4] == b"\x89PNG"
     assert "the claim stands" in capsys.readouterr().out
+    assert main(["audit", "geometric", "--runs", "1e5", "--out", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "result.json").read_text())
     assert main(["audit", "algorithm-3", "--out", str(tmp_path)]) == 0
     assert "THE CLAIM IS FALSE" in capsys.readouterr().out
     assert main(["audit", "nonsense", "--out", str(tmp_path)]) == 2

@@ -23,6 +23,9 @@ LESS = 1e-3  # share of an epsilon, beyond what the search leaves open
 NEAR_ONE = 0.99  # a simulated power above it does not say how many records fewer would do without privacy
 
 
+WITH_RHO = "`jaxdp test` of two columns takes no delta: use jaxdp.run, with mechanism=jaxdp.Gaussian(rho) for the test."
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class Row(Compact):
     """One test: the four quantities, one of which was found, and what privacy costs in records.
@@ -56,9 +59,9 @@ class Row(Compact):
         text += f"at epsilon {spent(self.epsilon, 3)} "
         text += f"(delta {spent(self.delta, 3)}, rho {spent(self.rho, 4)} of zCDP) " if self.rho else ""
         text += f"with power {self.power:.3g}." + (f" {self.note}" if self.note else "")
-        if self.cost_of_privacy is None:
-            return text
-        return f"{text} Privacy costs {self.cost_of_privacy:.3g} times the records of the usual non-private test."
+        if self.cost_of_privacy is not None:
+            text += f" Privacy costs {self.cost_of_privacy:.3g} times the records of the usual non-private test."
+        return f"{text} {WITH_RHO}" if self.rho else text
 
     def __str__(self) -> str:
         return self.sentence

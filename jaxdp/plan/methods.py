@@ -185,10 +185,19 @@ def plans() -> Mapping[str, Plan]:
 
 
 def plan_of(method: str) -> Plan:
-    """The plan of this name, or of "package.module:Class". Errors: ValueError that lists the names."""
+    """The plan of this name, or of "package.module:Class". Errors: ValueError for a test that has none, and one that
+    lists the names for what is no test.
+    """
     method = catalogue.own_name(method)
     if method in plans():
         return plans()[method]
+    if method in catalogue.entries():
+        if "loss" in catalogue.entries()[method].spec.needs:
+            raise ValueError(
+                f"{method} has no plan, since its loss is your own: plan logistic-regression (Y of two levels) or "
+                "poisson-regression (counts), or simulate it with jaxdp.rejection_rate (docs/simulation.md)."
+            )
+        raise ValueError(f"{method} has no plan; these have one: {', '.join(plans())}.")
     if ":" not in method:
         raise ValueError(f"method must be one of {', '.join(plans())}, got {printed(method)}.")
     entry = catalogue.find(method)

@@ -104,6 +104,22 @@ def test_privacy_costs_more_records_for_smaller_epsilon_and_few_in_the_limit():
     assert plan.cost_of_privacy("noisy-table", epsilon=1000.0, effect=0.25) == pytest.approx(1.0, abs=0.05)
 
 
+def test_a_test_without_a_plan_says_what_to_do():
+    """`m-estimator` was answered as a name that no test has."""
+    asked = {"epsilon": 1.0, "effect": 0.3, "power": 0.8}
+    with pytest.raises(ValueError, match=r"^m-estimator has no plan, .* plan logistic-reg.* jaxdp.rejection_rate"):
+        plan("m-estimator", **asked)
+    with pytest.raises(ValueError, match=r"^pair-contrasts has no plan; these have one: .*partition-gcm"):
+        plan("pair-contrasts", **asked)
+
+
+def test_a_plan_with_a_delta_says_how_its_answer_is_got():
+    """No command of two columns takes a delta."""
+    asked = {"epsilon": 1.0, "effect": 0.25, "power": 0.8}
+    assert "jaxdp.run, with mechanism=jaxdp.Gaussian(rho)" in plan("partition-gcm", delta=1e-6, **asked).sentence
+    assert "jaxdp.run" not in plan("partition-gcm", **asked).sentence
+
+
 def test_mistakes_are_named():
     with pytest.raises(ValueError, match="method must be one of"):
         plan.required_n("nonsense", epsilon=1.0, effect=0.1)

@@ -133,7 +133,7 @@ class Poisson(Family):
     steepest: ClassVar[float] = 1.5  # sd of the log mean
     limit: ClassVar[float] = 2.0
     precise: ClassVar[tuple[float, ...]] = (120.0, 300.0)
-    rare: ClassVar[float] = math.inf  # no mean is limited above, so that far records stay informative
+    rare: ClassVar[float] = 3.5  # 7.5 % of the records; below them a start's slope of X bends its score (#rare)
     few: ClassVar[float] = 0.0
     uneven: ClassVar[float] = 2.0
     widest: ClassVar[float] = 2.0

@@ -459,6 +459,10 @@ class Law:
         limit = self.sums.start.family.limit
         lowest = jnp.minimum(jnp.maximum(estimate - reach, -limit), 0.0)
         highest = jnp.maximum(jnp.minimum(estimate + reach, limit), 0.0)
+        # `FAR` is sought from the sds at the estimate: where they grow, slopes beyond it are as likely (#no-end)
+        sought = jnp.stack([lowest, highest])
+        beyond = jax.vmap(self.p_value)(sought) >= effect_sizes.MISS
+        lowest, highest = jnp.where(beyond, limit * jnp.array([-1.0, 1.0]), sought)
         low, high = effect_sizes.inverted(self.p_value, p_value, estimate, (lowest, highest))
         hidden = self.unknown | self.sums.uneven | self.sums.start.steep
         hidden = hidden | (low < -ENDLESS * limit) | (high > ENDLESS * limit)

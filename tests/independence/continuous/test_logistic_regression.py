@@ -194,6 +194,30 @@ def test_what_weights_may_do_to_bent_log_odds_widens_by_the_slope_and_never_at_s
     assert variance[1][1] - information == pytest.approx((0.04 * 0.3 * information) ** 2 / 1.6**4, rel=1e-6)
 
 
+@pytest.mark.full
+def test_behind_every_end_of_an_interval_slopes_are_rejected():
+    """Of these sums one interval in four ended where the search did, with slopes behind that fit as well."""
+    rng, count = np.random.default_rng(0), 60
+    numbers = np.column_stack([rng.normal(size=(count, 3)) * 150.0, rng.normal(size=(count, 2)) * 60.0])
+    numbers = np.column_stack([numbers, rng.uniform(150.0, 440.0, count), rng.uniform(5.0, 20.0, count)])
+
+    def ends(numbers):
+        start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(-0.5, 0.4, 0.2)))
+        of_scores, of_information = start.units
+        scores, information = numbers[:3] * start.weights, numbers[3:6] * start._row_weights
+        scales = numbers[6] / of_scores, 0.5 * numbers[6] / of_information
+        found = Sums.of(start, scores / of_scores, information / of_information, scales, 2.0, 2000)
+        law = regression_test.Law(found, Laplace(1.0))
+        low, high = law.effect()[2]
+        return low, jax.vmap(law.p_value)(jnp.stack([low - 0.02, high + 0.02]))
+
+    with jax.enable_x64(True):
+        low, behind = map(np.asarray, jax.jit(jax.vmap(ends))(jnp.asarray(numbers)))
+    given = ~np.isnan(low)
+    assert np.sum(given) > 15
+    assert np.all(behind[given] < 0.05)
+
+
 @pytest.mark.parametrize(
     ("x", "y", "z", "told"),
     [

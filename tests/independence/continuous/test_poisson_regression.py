@@ -391,6 +391,50 @@ def test_level_given_z(name):
     assert np.sum(p < 0.5) >= binom.ppf(1e-4, 400, 0.35)
 
 
+def few_beside_z(key, n: int):
+    """(z, x, counts) of which one in twenty has X, with a Z 2.3 sds higher; given Z it says nothing of Y."""
+    of_x, of_z, of_y = jax.random.split(key, 3)
+    x = 1.0 * (jax.random.uniform(of_x, (n,)) < 0.05)
+    z = 2.3 * (x - 0.05) + jax.random.normal(of_z, (n,))
+    return z, x, poisson_examples.counted(jax.random.uniform(of_y, (n,)), jnp.exp(0.5 * z - 0.3), 12)
+
+
+def test_beside_a_rare_x_that_goes_with_z_no_slope_of_the_start_bends_the_score():
+    """Four times what is allowed for, before."""
+    with jax.enable_x64(True):
+        z, x, counts = map(np.asarray, few_beside_z(jax.random.key(0), 400_000))
+        values, y = np.column_stack([z / 6.0, 2.0 * x - 1.0]), counts / 12.0
+        start = start_of(values, y).about_levels()
+        found = sums_of(start, values, y)
+        score, sd, _, information = found.pivot(0.0)
+        sampling = found.dispersion(0.0) * information
+        held = bool(start.rare) and bool(found.uneven)
+    assert held, "there is no slope of X, and no interval"
+    assert abs(float(score)) < 2.0 * float(sd**2 - sampling) ** 0.5 + 3.0 * float(sampling) ** 0.5
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+@pytest.mark.parametrize("name", ["poisson", "loss"])
+def test_level_beside_a_rare_x_that_goes_with_z(name):
+    """A quarter and more of true nulls were rejected."""
+    loss = jaxdp.MEstimator(loss=lambda t, y: jnp.exp(t) - y * t, high=12.0, epsilon=1.0)
+    test = {"poisson": jaxdp.PoissonRegression(epsilon=1.0), "loss": loss}[name]
+    domain = Domain((Column(BINARY, 2, "drug"),), (VISITS,), (Column(name="age"),))
+
+    @jax.jit
+    def every(keys):
+        def one(key):
+            z, x, counts = few_beside_z(jax.random.fold_in(key, 1), 50_000)
+            data = Data(2.0 * x - 1.0, counts / 6.0 - 1.0, jnp.clip(z / 6.0, -1.0, 1.0)[:, None], domain)
+            return jaxdp.run(test, key, data).p_value
+
+        return jax.lax.map(one, keys, batch_size=10)
+
+    p = np.asarray(every(jax.random.split(jax.random.key(0), 60)))
+    assert np.sum(p < 0.05) <= binom.isf(1e-4, 60, 0.05)
+
+
 def test_more_rounds_cost_no_more_than_one():
     data = poisson_examples.answers(jax.random.key(0), 300_000)
     found = jaxdp.run(jaxdp.PoissonRegression(epsilon=1.0), jax.random.key(1), data)

@@ -101,6 +101,14 @@ class MICrGeometricSplit(MICrGeometric):
     def num_tables(self, num_records):
         return len(self.tables(num_records))
 
+    def sensitivity(self, num_records):
+        return dataclasses.replace(super().sensitivity(num_records), lower=0.0, upper=1.0 * num_records)
+
+    def null_margins(self, release):
+        """Even ones alone."""
+        del release
+        return jnp.ones((1, 2, 1))
+
     def score(self, noisy, num_records, scale):
         del scale
         counts = jnp.clip(noisy, 0.0, 1.0 * num_records)

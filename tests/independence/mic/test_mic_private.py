@@ -480,6 +480,53 @@ def test_pair_p_values_hold_their_level_each_and_together():
     assert np.all(family >= each)
 
 
+def geometric_p_values(draw, *, replicates=100, n=500, **fields):
+    """P-values of micr-geometric at epsilon 1; draw(key) -> x and y on [0, 1], (2, n)."""
+    test = jaxdp.MICrGeometric(epsilon=1.0, bounds=BOX, num_null=39, **fields)
+
+    def one(key):
+        key_data, key_run = jax.random.split(key)
+        return jaxdp.run(test, key_run, jaxdp.Data(*draw(key_data))).p_value
+
+    keys = jax.random.split(jax.random.key(5), replicates)
+    return np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=20))(keys))
+
+
+@pytest.mark.full
+def test_the_level_of_a_lattice_holds_where_records_fill_little_of_it():
+    """Two gamma columns in bounds 30 times their mean: .46 of true nulls were rejected by the null of even columns."""
+    p_values = geometric_p_values(lambda key: jax.random.gamma(key, 2.0, (2, 500)) * 0.015)
+    assert np.sum(p_values <= 0.05) <= stats.binom.ppf(1 - 1e-6, 100, 0.05)
+
+
+@pytest.mark.full
+def test_even_columns_keep_their_level_and_their_power():
+    even = geometric_p_values(lambda key: jax.random.uniform(key, (2, 500)))
+    assert np.sum(even <= 0.05) <= stats.binom.ppf(1 - 1e-6, 100, 0.05)
+
+    def line(key):
+        x, noise = jax.random.uniform(key, (2, 500))
+        return x, jnp.clip(x + 0.5 * (noise - 0.5), 0.0, 1.0)
+
+    assert np.mean(geometric_p_values(line, replicates=40) <= 0.05) > 0.9
+
+
+def test_margins_of_a_null_are_even_nearest_and_without_bins_of_noise():
+    """The cells below 0 count, so that an empty bin does not fill by its noise; a release keeps them."""
+    n, side = 500, 8
+    test = jaxdp.MICrGeometric(epsilon=1.0, bounds=BOX, side=side)
+    data = jaxdp.Data(jnp.full(n, 0.05), jnp.where(jnp.arange(n) < n // 2, 0.05, 0.95))
+    assert np.min(jaxdp.release(test, jaxdp.fresh_key(), data).value) < 0.0
+    released = jaxdp.release(test, jax.random.key(0), data)
+    even, nearest, clear = np.asarray(test.specialize(public_shapes(data)).null_margins(released))
+    np.testing.assert_allclose(np.stack([even, nearest, clear]).sum(axis=2), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(even, 1 / side)
+    np.testing.assert_allclose(clear[0], np.eye(side)[0])
+    assert list(np.flatnonzero(clear[1])) == [0, side - 1]
+    assert nearest[0, 0] > 0.8
+    assert abs(nearest[1, 0] - 0.5) < 0.2
+
+
 def test_defaults_follow_the_public_table():
     assert mic_parameters.cells_allowed(1000, 1.0) > mic_parameters.cells_allowed(250, 1.0)
     assert mic_parameters.cells_allowed(10**9, 1.0) == mic_parameters.cells_allowed(10**5, 1.0)

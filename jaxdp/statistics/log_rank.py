@@ -26,6 +26,8 @@ MIN_SHARE = 0.01  # of a group among those at risk
 MAX_HAZARD = 0.5  # of a bin; a negative hazard is noise that others balance
 TINY = 1e-6
 ROUNDING = 1e-4  # of a bin, which steps that end with it may lack
+# share of the records, and noise sds of their number: of fewer in a group, noise chooses who has an interval (#small)
+SMALL, SMALL_CLEAR = 0.125, 4.5
 CROWDED = (0.15, 0.35)  # of the records leave within a block: from here on what changes within it counts; counts fully
 SUDDEN = (0.4, 0.6)  # difference between groups in who is lost within a block: from here on it counts; counts fully
 LEAVES = 0.25  # sds of U, of what those who leave at once may hide at a ratio of e: no interval from here on
@@ -146,6 +148,7 @@ class Curves:
     that counts, (S,). ends: shares at the start and at the end of a block, (S, 2, K - 1, J); sudden: 0, up to 1 where a
     group leaves at once that others do not leave with, and beside it, (S, J). count_variance: of the noise in a count.
     coarse: how far U may be off either way by when those who are censored in a step of the time leave, (K - 1,).
+    small: whether a group is small and noise hides how small; of one stratum.
     """
 
     hazard: Any
@@ -161,6 +164,7 @@ class Curves:
     sudden: Any
     count_variance: Any
     coarse: Any
+    small: Any = False
 
     @classmethod
     def of(cls, counts, num_records, count_variance, step) -> Curves:
@@ -185,6 +189,7 @@ class Curves:
             variance=jnp.einsum("s,scd->cd", weight**2, variance),
             crowded=jnp.sum((bent @ turn.T) ** 2, axis=1) > COUNTS * size_of,
             coarse=turn @ (weight @ coarse),
+            small=_is_small(counts[0], num_records, count_variance) if len(counts) == 1 else jnp.asarray(False),
         )
 
     @property
@@ -363,6 +368,13 @@ def _of_stratum(counts, size: int, count_variance, step):
     coarse = _coarse(counts, share, hazard, jnp.maximum(exposed, jnp.maximum(noise_sd, width)[None]), step * width)
     of_ends = _suddenly(counts, share, count_variance)
     return hazard, share, counted, events, shares, mean, variance, bent, coarse, *of_ends
+
+
+def _is_small(counts, num_records, count_variance):
+    """Of the smallest group, by its released number of records; counts: (K, 2 J + 1), which add up to n."""
+    fewest = jnp.min(jnp.sum(counts, axis=1))
+    noise_sd = jnp.sqrt(count_variance * counts.shape[1] * (1.0 - 1.0 / counts.shape[0]))
+    return (fewest < SMALL * num_records) & (fewest < SMALL_CLEAR * noise_sd)
 
 
 def _chances_of(shares, ratios):

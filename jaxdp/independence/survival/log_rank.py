@@ -525,9 +525,9 @@ class _Law:
 
     @property
     def unknown(self):
-        """Whether noise hides the information."""
+        """Whether noise hides the information, or how few one group has."""
         information, variance = self.curves.information
-        return information[0] < CLEAR * jnp.sqrt(variance[0])
+        return (information[0] < CLEAR * jnp.sqrt(variance[0])) | self.curves.small
 
     @property
     def departed(self):

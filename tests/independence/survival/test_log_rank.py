@@ -49,6 +49,27 @@ def test_scores_add_up_to_the_log_rank_numerator_and_a_product_of_errors():
     assert abs(product.sum()) > 1.0, "the errors are large enough to be seen"
 
 
+@pytest.mark.parametrize(
+    ("share", "noise_sd", "small"),
+    [
+        (0.05, 9.0, True),
+        (0.05, 1.0, False),
+        (0.12, 9.0, True),
+        (0.2, 9.0, False),
+        (0.88, 9.0, True),
+        (0.5, 30.0, False),
+    ],
+)
+def test_a_small_group_has_no_interval_where_noise_hides_how_small_it_is(share, noise_sd, small):
+    """Noise would choose who has one: of 5 % of 1000 records at epsilon 1, .76 of those given held the ratio."""
+    with jax.enable_x64(True):
+        counts = jnp.ones((2, 25)) * jnp.array([[1.0 - share], [share]]) * 1000.0 / 25.0
+        about = Curves.of(counts[None], 1000, noise_sd**2, np.zeros(12))
+        strata = Curves.of(jnp.stack([counts, counts]), 2000, noise_sd**2, np.zeros(12))
+    assert bool(about.small) == small
+    assert not strata.small, "not measured"
+
+
 def test_without_noise_the_released_sum_is_the_log_rank_numerator():
     with jax.enable_x64(True):
         table = drawn_table()

@@ -89,7 +89,11 @@ def _weakest(setting: Setting) -> float:
 
 
 def _noise(budget: Budget, num_columns: int) -> float:
-    """Scale of the noise of draws of as many further edges as there are columns, in records."""
+    """Scale of the noise of draws of as many further edges as there are columns, in records.
+
+    With the share of `SHARES` also for a pure epsilon, whose draws have more: `TREE_FROM` and the choice between
+    searches were measured with it.
+    """
     return budget.draw_scale(SHARES[GUARDED].forward / num_columns, EXCESS.sensitivity(budget.relation))
 
 

@@ -10,22 +10,17 @@ budget that went with it.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import pathlib
 from unittest import mock
 
 import jax
 import numpy as np
 
-from experiments import record
 from experiments.evidence.discovery.causes import CAUSES, parts
 from experiments.evidence.discovery.directions import close
-from experiments.evidence.discovery.networks import made
-from experiments.evidence.discovery.tables import PUBLISHED, RECIPES, SAMPLES
+from experiments.evidence.discovery.tables import RECIPES, SIZES, command
 from jaxdp import discovery
-from jaxdp.data.networks import read_bif
 from jaxdp.discovery import cpdag_of
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.engine.max_min_scores import TableScores
@@ -33,7 +28,7 @@ from jaxdp.discovery.methods import max_min_pc as search
 from jaxdp.simulate.designs.networks import sample_network
 
 FILE = pathlib.Path(__file__).with_name("joint_noise.jsonl")
-SEEDS, SIZES, EPSILONS = range(9200, 9206), (100_000, 10_000), (3.0, 1.0)
+SEEDS, EPSILONS = range(9200, 9206), (3.0, 1.0)
 BEFORE, AFTER = "laplace", "cube"
 
 
@@ -125,27 +120,7 @@ def is_of(row: dict, n: int, epsilon: float) -> bool:
 
 def main() -> None:
     """Measures what is missing from the record, or prints its tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bif", type=pathlib.Path, help="folder of the .bif files of the published networks")
-    parser.add_argument("--only", choices=SIZES, type=int, help="records")
-    parser.add_argument("--table", action="store_true")
-    arguments = parser.parse_args()
-    rows = [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.exists() else []
-    if not arguments.table:
-        done = {(row["network"], row["n"], row["seed"]) for row in rows}
-        random = [(name, n, seed) for seed, n, name in itertools.product(SEEDS, SIZES, RECIPES)]
-        known = [(name, SIZES[0], seed) for seed, name in itertools.product(SAMPLES, PUBLISHED)]
-        for name, n, seed in known if arguments.bif else random:
-            if (name, n, seed) in done or arguments.only not in (None, n):
-                continue
-            net = made(RECIPES[name], seed) if name in RECIPES else read_bif(arguments.bif / f"{name}.bif")
-            new = measured(name, net, n, seed, EPSILONS[:1] if arguments.bif else EPSILONS)
-            with FILE.open("a") as file:
-                file.writelines(json.dumps(row | record.provenance()) + "\n" for row in new)
-            print(name, n, seed, [row["shd"] for row in new], flush=True)
-        rows = [json.loads(line) for line in FILE.read_text().splitlines()]
-    print(table(rows))
-    print(differences(rows))
+    command(str(__doc__), FILE, SEEDS, measured, {"random": EPSILONS, "known": EPSILONS[:1]}, table, differences)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import json
 import pathlib
 from unittest import mock
 
@@ -94,29 +93,33 @@ def differences(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Measures what is missing from the record, or prints its tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def command(description: str, file: pathlib.Path, seeds, measured, ways: dict[str, tuple], *printed) -> None:
+    """Measures what is missing from a record of `RECIPES`, or with --bif of `PUBLISHED`, and prints its tables.
+
+    measured: (name, network, n, seed, ways) -> rows. ways: those of "random" networks, and of "known" ones.
+    printed: rows -> text.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bif", type=pathlib.Path, help="folder of the .bif files of the published networks")
     parser.add_argument("--only", choices=SIZES, type=int, help="records")
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
-    rows = [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.exists() else []
-    if not arguments.table:
-        done = {(row["network"], row["n"], row["seed"]) for row in rows}
-        random = [(name, n, seed) for n, seed, name in itertools.product(SIZES, SEEDS, RECIPES)]
-        known = [(name, SIZES[0], seed) for seed, name in itertools.product(SAMPLES, PUBLISHED)]
-        for name, n, seed in known if arguments.bif else random:
-            if (name, n, seed) in done or arguments.only not in (None, n):
-                continue
-            net = made(RECIPES[name], seed) if name in RECIPES else read_bif(arguments.bif / f"{name}.bif")
-            new = measured(name, net, n, seed, (CONTRASTS, TABLES) + ((PURE,) if arguments.bif else ()))
-            with FILE.open("a") as file:
-                file.writelines(json.dumps(row | record.provenance()) + "\n" for row in new)
-            print(name, n, seed, [row["shd"] for row in new], flush=True)
-        rows = [json.loads(line) for line in FILE.read_text().splitlines()]
-    print(table(rows))
-    print(differences(rows))
+    kind, todo = "random", [*itertools.product(seeds, SIZES, RECIPES)]
+    if arguments.bif:
+        kind, todo = "known", [*itertools.product(SAMPLES, SIZES[:1], PUBLISHED)]
+    done = {(row["network"], row["n"], row["seed"]) for row in record.rows(file)}
+    for seed, n, name in () if arguments.table else todo:
+        if (name, n, seed) not in done and arguments.only in (None, n):
+            net = made(RECIPES[name], seed) if kind == "random" else read_bif(arguments.bif / f"{name}.bif")
+            record.append(file, measured(name, net, n, seed, ways[kind]))
+    for text in printed:
+        print(text(record.rows(file)))
+
+
+def main() -> None:
+    """Measures what is missing from the record, or prints its tables."""
+    ways = {"random": (CONTRASTS, TABLES), "known": (CONTRASTS, TABLES, PURE)}
+    command(str(__doc__), FILE, SEEDS, measured, ways, table, differences)
 
 
 if __name__ == "__main__":

@@ -310,6 +310,16 @@ def test_a_tree_takes_the_whole_budget_where_the_rest_would_be_chance():
     assert "spanning tree" not in private_size.note
 
 
+def test_the_border_of_forests_counts_the_share_that_draws_have():
+    """0.45 of a pure epsilon, 0.3 of a rho; a pure border that counted 0.3 at 2 % drew forests that were farther."""
+    records, directions = sampled(network(), 2000), {"directions": 0.0}
+    assert method._noise(Budget.of(1.0, 0.0, REPLACE), 8) == pytest.approx(2 * 4.312 * 8 / 0.45, rel=1e-4)
+    border = 2 * 4.312 * 8 / 0.45 / (0.035 * 2000)
+    for epsilon, forest in ((1.01 * border, False), (0.99 * border, True)):
+        graph = jaxdp.discovery.max_min_pc(jax.random.key(0), records, epsilon=epsilon, **directions)
+        assert ("spanning tree" in graph.note) is forest
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_graph_no_nearer_than_none_says_so_first_and_proposes_what_would_do(delta):
     records = sampled(network(), 2000)

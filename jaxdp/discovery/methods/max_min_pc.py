@@ -45,7 +45,8 @@ from jaxdp.statistics.tables.excess import Excess
 
 Edge = tuple[int, int]
 MAX_ORDER = 2
-TREE_FROM = 0.02  # noise of a further edge, in shares of the records, from which a tree alone was better
+# noise of a further edge, in shares of the records, from which on a forest was nearer to the truth: pure epsilon, zCDP
+TREE_FROM = {True: 0.035, False: 0.02}
 DIRECTIONS = 0.2  # of the budget: the share of least SHD on networks of 12 to 56 columns (docs/theory)
 DOUBT = 0.02  # of contrasts on true edges of random networks have the wrong sign without noise
 STOP = 0.3  # score of stopping, in units of the largest noise of all pairs
@@ -89,29 +90,26 @@ def _weakest(setting: Setting) -> float:
 
 
 def _noise(budget: Budget, num_columns: int) -> float:
-    """Scale of the noise of draws of as many further edges as there are columns, in records.
-
-    With the share of `SHARES` also for a pure epsilon, whose draws have more: `TREE_FROM` and the choice between
-    searches were measured with it.
-    """
-    return budget.draw_scale(SHARES[GUARDED].forward / num_columns, EXCESS.sensitivity(budget.relation))
+    """Scale of the noise of draws of as many further edges as there are columns, in records."""
+    share = (CUBE_SHARES if budget.pure else SHARES)[GUARDED].forward
+    return budget.draw_scale(share / num_columns, EXCESS.sensitivity(budget.relation))
 
 
 def _too_loud(records: Records, budget: Budget) -> bool:
     """Whether further edges would be chance: then the tree takes the whole budget. A public choice."""
     public = budget.relation is Relation.REPLACE_ONE
-    return public and _noise(budget, len(records.columns)) > TREE_FROM * records.num_records
+    return public and _noise(budget, len(records.columns)) > TREE_FROM[budget.pure] * records.num_records
 
 
 def _quiet_enough(records: Records, budget: Budget) -> str:
     """Which epsilon, or how many records, the whole search would need where this budget is too loud; else nothing."""
     if not _too_loud(records, budget):
         return ""
-    columns, n = len(records.columns), records.num_records
-    enough = math.ceil(_noise(budget, columns) / TREE_FROM)
+    columns, limit = len(records.columns), TREE_FROM[budget.pure]
+    enough = math.ceil(_noise(budget, columns) / limit)
     larger = (budget.epsilon * GROWTH**step for step in itertools.count(1))
     budgets = (Budget.of(epsilon, budget.delta, budget.relation) for epsilon in larger)
-    needed = next(other.epsilon for other in budgets if _noise(other, columns) <= TREE_FROM * n)
+    needed = next(other.epsilon for other in budgets if _noise(other, columns) <= limit * records.num_records)
     return (
         f"Further edges are looked for from about epsilon {rounded_up(needed):g}, or from about "
         f"{rounded_up(enough):.0f} records, on."
@@ -172,8 +170,8 @@ def max_min_pc(
     prune: "guarded" weighs tree edges too, but not by sets that all but fix one of the two columns, "all" by every set;
     "keep" spares the tree; "forest" draws edges of the tree alone, as many as keep the noise of each draw within 3.5 %
     of the records, and weighs them likewise; "tree" spends everything on the tree and weighs nothing. Default:
-    "forest" where the noise of a further edge is above 2 % of the records, else "guarded"; the former only where n is
-    public (replace-one).
+    "forest" where the noise of a further edge is above 3.5 % of the records (2 % with a delta), else "guarded"; the
+    former only where n is public (replace-one).
     directions: share of the budget for one number per unshielded triple (with a delta its table too), which speaks for
     a collider or against one; the arrows are those of the equivalence class that is nearest to what all numbers leave
     probable together (docs/theory/max_min_pc.md#directions). 0 leaves all edges undirected but for what `knowledge`
@@ -183,7 +181,7 @@ def max_min_pc(
     The graph's decisions hold the released number of each weighed edge and its q-value, the share of edges that
     chance would explain, were this the weakest. Sets of more than two columns, sets whose table has over 2000
     cells, and columns that depend jointly but not in pairs (exclusive or) are beyond it; the smallest effect found is
-    about 20 d/(epsilon n) of the records, and 5 sqrt(d/rho)/n with a delta.
+    about 12 d/(epsilon n) of the records, and 5 sqrt(d/rho)/n with a delta.
     Privacy: epsilon-DP, or (epsilon, delta)-DP by zCDP, for the relation; every score moves by at most 4.32
     (docs/theory/max_min_pc.md#sensitivity). A release key draws lattice noise.
     Errors: ValueError before data are read (budget, continuous columns, unknown names in `knowledge`).

@@ -17,6 +17,7 @@ from jaxdp.core import Result
 from jaxdp.data import conditioning
 from jaxdp.data.records import levels_of
 from jaxdp.independence import effect_sizes
+from jaxdp.randomness import keys
 from jaxdp.report.sections import describe_doubts
 from jaxdp.spec import DEPENDENCE
 
@@ -104,12 +105,9 @@ def answer_of(result: Result, query: Any, test: Any, data: Any, *, recorded: boo
     # plain numbers: float64 arrays of JAX would be cut to float32 wherever x64 is off
     fields |= {name: effects.numbers(fields[name]) for name in ("p_value", "effect", "interval")}
     fields["p_value"] = p_values.floored(fields["p_value"])
-    return Answer(
-        **fields,
-        content=describe(result, query, test, data, recorded=recorded, unsized=unsized),
-        test=test,
-        schema=query.schema,
-    )
+    with keys.precision(result.mode):  # in which the release's programs were compiled: they are not compiled twice
+        content = describe(result, query, test, data, recorded=recorded, unsized=unsized)
+    return Answer(**fields, content=content, test=test, schema=query.schema)
 
 
 def describe(

@@ -327,5 +327,7 @@ def reject_unknown_keys(where: str, entry: Mapping, known: Sequence[str]) -> Non
             hint = f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(known)}."
             if isinstance(entry[key], Mapping):
                 hint = 'a name with a dot stands in quotes, as in [columns."a.b"].'
+                if "columns" in known:
+                    hint = f"a column stands under columns, as in [columns.{key}]; {hint}"
             name = printed(key) if isinstance(key, str) else f"of type {type(key).__name__}"
             raise ValueError(f"{where} has an unknown key {name}; {hint}")

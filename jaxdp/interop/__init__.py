@@ -16,6 +16,7 @@ _EXPORTS = {
     "dowhy_test": "dowhy",
     "dp_event": "dp_accounting",
     "in_threads": "one_process",
+    "lomas_querier": "lomas",
     "opendp_measurement": "opendp",
     "pgmpy_ci_test": "pgmpy",
     "stand_in": "stand_in_table",

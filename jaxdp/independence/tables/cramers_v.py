@@ -157,9 +157,9 @@ def path_of(key, table, total, mechanism, sensitivity) -> Path:
 
 def _sums(tables, *, total, variance):
     """Departure of the first cell, Q and Q_V of noisy tables (m, r, c)."""
-    table, rows, columns = noisy.fitted_margins(tables, total)
-    corner = table[..., 0, 0] - total * rows[..., 0] * columns[..., 0]
-    return corner, *(noisy.chi_squared(tables, total, variance * part) for part in (1.0, LITTLE))
+    away, expected = noisy.departures(tables, total)
+    q = (jnp.sum(away**2 / (expected + variance * part), axis=(-2, -1)) for part in (1.0, LITTLE))
+    return away[..., 0, 0], *q
 
 
 def _sums_in_strata(tables, *, split, variance):
@@ -184,8 +184,10 @@ def sized(key, null_p_value, table, total, mechanism, sensitivity, miss=effect_s
     """
     path = path_of(key, table, total, mechanism, sensitivity)
     # in one call: each further one would be compiled by itself
-    q, q_v = path.statistics(jnp.concatenate([table[None], path.tables(0.0)]))
-    value, plain, least = q[0], q_v[0], _quantile(q[1:], miss)
+    of_both = jax.vmap(lambda t: path.statistics(jnp.concatenate([table[None], path.tables(t)])))
+    q, q_v = of_both(jnp.array([0.0, FURTHEST]))
+    value, plain, least = q[0, 0], q_v[0, 0], _quantile(q[0, 1:], miss)
+    furthest = jnp.quantile(q_v[1, 1:], 0.5 * miss)
 
     def conditions(t):
         drawn, flat = path.statistics(path.tables(t))
@@ -207,22 +209,21 @@ def sized(key, null_p_value, table, total, mechanism, sensitivity, miss=effect_s
         low, side = jnp.where(kept, 0.0, jnp.maximum(low, step)), jnp.ones(())
         estimate = jnp.where(estimate < 2.0 * step, 0.0, estimate)
     estimate = jnp.maximum(estimate, low)
-    ends = [side * _end(path, end, plain, miss) for end in (low, jnp.maximum(high, estimate))]
-    interval = jnp.minimum(*ends), jnp.maximum(*ends)
+    ends = side * jax.vmap(lambda end: _end(path, end, plain, furthest))(jnp.stack([low, jnp.maximum(high, estimate)]))
+    interval = jnp.min(ends), jnp.max(ends)
     everything = effect_sizes.EVERYTHING * (2.0 if path.signed else 1.0)
     unknown = hidden(path) | (interval[1] - interval[0] >= everything)
     known = [jnp.where(unknown, jnp.nan, number) for number in (side * path.size(estimate), *interval)]
     return known[0], tuple(known[1:])
 
 
-def _end(path: Path, t, q_v, miss):
+def _end(path: Path, t, q_v, least):
     """V at an end of the interval; past the path's end as much more as Q_V is than the least likely there.
 
     Where levels never meet, the last law on the path has the V of the table, which sampling may pass, and not 1.
     """
     if path.signed:
         return jnp.where(path.beyond(t), jnp.sign(t), path.size(t))
-    least = jnp.quantile(path.statistics(path.tables(FURTHEST))[1], 0.5 * miss)
     further = jnp.sqrt(jnp.maximum(q_v / jnp.maximum(least, noisy.TINY), 1.0))
     return jnp.minimum(path.size(t) * jnp.where(path.beyond(t), further, 1.0), 1.0)
 

@@ -67,10 +67,15 @@ def chi_squared(table, total, noise_variance):
     A margin below 0 counts in M: cut off there, a level that nobody holds would leave all of its noise in N - M in half
     of the releases, and less in the null tables, whose margins are drawn from above 0.
     """
+    away, expected = departures(table, total)
+    return jnp.sum(away**2 / (expected + noise_variance), axis=(-2, -1))
+
+
+def departures(table, total):
+    """N - M and E (..., r, c) of noisy tables, which Q is made of."""
     table, rows, columns = fitted_margins(table, total)
-    expected = total * rows[..., :, None] * columns[..., None, :]
     products = jnp.sum(table, axis=-1)[..., :, None] * jnp.sum(table, axis=-2)[..., None, :] / total
-    return jnp.sum((table - products) ** 2 / (expected + noise_variance), axis=(-2, -1))
+    return table - products, total * rows[..., :, None] * columns[..., None, :]
 
 
 def rank_correlation(tables, total, noise_variance) -> RankCorrelation:

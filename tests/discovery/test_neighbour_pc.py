@@ -167,6 +167,29 @@ def test_budgets_of_all_answers_add_up_to_the_budget(delta):
     assert (graph.cost.epsilon, graph.cost.delta) == (0.7, delta)
 
 
+def test_every_number_of_a_release_moves_within_its_cube():
+    """Edges and contrasts of neighbouring records, the same answers given; a pure epsilon, noise of the cube."""
+    generator, worst, contrasts = np.random.default_rng(6), 0.0, 0
+    for number in range(6):
+        records, _ = chain(60, seed=number)
+        values = np.array(records.values)
+        values[generator.integers(60)] = generator.choice([-1.0, 0.0, 1.0], values.shape[1])
+        _, calls = recorded(records, epsilon=8.0, directions=0.4)
+        outputs = [call.output for call in calls]
+        place = next(place for place, call in enumerate(calls) if call.law.name == "max_norm")
+        outputs[place:] = [np.full(np.shape(outputs[place]), 50.0)]  # every edge stays, and has contrasts
+        (_, first), (_, second) = (
+            recorded(each, outputs, epsilon=8.0, directions=0.4) for each in (records, Records(values, records.columns))
+        )
+        for call, other in zip(first[place:], second[place:], strict=True):
+            assert (call.law.name, call.parameters) == ("max_norm", other.parameters)
+            worst = max(worst, np.abs(np.subtract(call.value, other.value)).max() / float(call.parameters[0]))
+        contrasts += len(first) == place + 2
+        assert [float(call.parameters[0]) for call in first[place:]] == pytest.approx([SENSITIVITY, 2.0 * SENSITIVITY])
+    assert contrasts == 6
+    assert 0.2 < worst <= 1.0
+
+
 def test_the_graph_follows_from_what_was_released():
     (first, _), (second, _) = chain(600), chain(600, seed=9)
     graph, calls = recorded(first, epsilon=3.0)

@@ -29,7 +29,7 @@ from jaxdp.discovery.engine.near_copies import near_copies
 from jaxdp.discovery.engine.neighbour_scores import CHANCE, MAX_SET, SENSITIVITY, NeighbourScores, null_level, rounding
 from jaxdp.discovery.engine.session import Session, searched
 from jaxdp.discovery.graph import Graph
-from jaxdp.discovery.methods.max_min_pc import ALL, DIRECTIONS, DRAWS, STOP, Bounds, Selection
+from jaxdp.discovery.methods.max_min_pc import ALL, CUBE_SHARES, DIRECTIONS, DRAWS, SHARES, STOP, Bounds, Selection
 from jaxdp.discovery.methods.moment_pc import weakest_line
 from jaxdp.discovery.spec import Levels, SearchAudit, SearchSpec, Setting, coded, search
 from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE, PrivateCentres, PrivateScales
@@ -37,8 +37,7 @@ from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
 
 BEFOREHAND = Fraction(1, 10)  # of the budget, for centres and scales of continuous columns, half each
-AFTERWARDS = Shares(Fraction(4, 20), Fraction(6, 20), Fraction(10, 20))
-ARROWS = Rule(True, 4.0, Trust(3.77, 6.4))  # chosen and measured: docs/theory/neighbour_pc.md#arrows
+ARROWS = Rule(1.0, 4.0, Trust(3.77, 6.4))  # chosen and measured: docs/theory/neighbour_pc.md#arrows
 LOUD = 0.016  # noise of a further draw, in shares of the records, above which `moment_pc` found more of lines
 FAR = 0.4  # of the weakest line of `moment_pc`, below which this search found more of lines all the same
 MAX_VALUES = 20_000_000  # of a table, from which on the orders of all sets take minutes
@@ -58,9 +57,13 @@ def _continuous(levels: Levels) -> bool:
 
 
 def _noise(setting: Setting) -> float:
-    """Scale of the noise of a further draw, as a share of the records."""
+    """Scale of the noise of a further draw, as a share of the records.
+
+    With the share that a rho has also for a pure epsilon, whose draws have more: `LOUD`, `FAR` and `HARDLY_NEARER` were
+    measured with it.
+    """
     budget = Budget.of(setting.epsilon, setting.delta, Relation.REPLACE_ONE)
-    share = _with_columns(AFTERWARDS).forward / math.ceil(DRAWS[budget.pure] * setting.num_columns)
+    share = _with_columns(SHARES[ALL]).forward / math.ceil(DRAWS[budget.pure] * setting.num_columns)
     return budget.draw_scale(share, SENSITIVITY) / max(setting.num_records, 1)
 
 
@@ -134,11 +137,11 @@ def neighbour_pc(
         )
     check.non_negative(stop=stop)
     _require_fit(records)
-    budget = Budget.of(epsilon, delta, Relation.REPLACE_ONE)
+    budget = Budget.of(epsilon, delta, Relation.REPLACE_ONE, cube=True)
     directions = DIRECTIONS if directions is None else directions
     check.in_range(-1.0, 1.0, directions=directions)
     check.non_negative(directions=directions)
-    shares = _with_columns(AFTERWARDS.with_directions(directions))
+    shares = _with_columns((CUBE_SHARES if budget.pure else SHARES)[ALL].with_directions(directions))
     facts = known(knowledge, records.names)
     asked = described(records, Relation.REPLACE_ONE, knowledge=knowledge, max_order=max_order, stop=stop, shares=shares)
 

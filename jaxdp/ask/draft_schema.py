@@ -44,7 +44,15 @@ SHARES = {QUARTILES: (Fraction(1, 2), Fraction(1, 2)), CENTRE: (Fraction(3, 5), 
 FENCE, SPREADS = 2.0, 6.0  # quartile ranges beyond the quartiles, spreads about the centre
 LOG_RATIO = 8.0  # of the quartiles, from which a logarithm is proposed
 LAST_DAY = datetime.date.max.toordinal()
-NO_SPREAD = "no spread was found, as where most values are equal: no bounds are given"
+NO_SPREAD = (
+    "no spread was found, as where most values are equal, or differ by less than a cell of the public grid is wide, "
+    "0.3 % of their size (then subtract a public number from them): no bounds are given"
+)
+PLACES = {QUARTILES: "a quartile", CENTRE: "the median"}
+ZEROS = (
+    "{place} is exactly 0, as where many values are 0: the more of them are, the more of the others do these bounds "
+    "clip, and nearly all where three quarters are 0; widen them by public knowledge"
+)
 NO_LEVEL = 'no level stands out: write public ones, or levels = "hashed:16" for a column that is not conditioned on'
 TOLD_OTHERS = 0.05  # share of records with none of the levels, from which on it is told
 AT_AN_END = "what was released is at an end of the public grid: no bounds are given"
@@ -329,6 +337,8 @@ class DraftQuery(TableQuery[DraftedSchema]):
             told = NO_SPREAD
         else:
             low, high, told = _bounds(method, first, second)
+            if 0.0 in ((first, second) if method == QUARTILES else (first,)):  # the cell beside 0, 2^-20 wide
+                told = ZEROS.format(place=PLACES[method])
             entry["bounds"] = [_day(low, rule.notation), _day(high, rule.notation)] if rule.is_date else [low, high]
         if rule.notation.date == ISO and name in self.timed:
             entry["cycles"] = list(draft.CYCLES_OF_TIMES)

@@ -1,7 +1,7 @@
 """Sums of a long pass over many files, kept so that an interrupted pass goes on. They have no noise: **private**.
 
 They lie in a folder that its owner alone can read, belong to one query about one state of the files, and are deleted
-once the answer is there. Nothing else is kept: no record, no key, no noise.
+once the answer is there. A notice beside them says what they are. Nothing else is kept: no record, no key, no noise.
 """
 
 from __future__ import annotations
@@ -29,6 +29,14 @@ from jaxdp.data.dataset import Data
 
 SECONDS = 10.0  # between two writings
 _ENDS = ".sums"
+NOTICE = "NOTICE.txt"  # for whoever finds the folder of an interrupted run
+NOTICE_TEXT = """\
+Private: do not copy, share or publish this folder.
+
+The files *.sums hold sums over the records of an unfinished run of jaxdp (--keep-sums). They have NO NOISE and no
+privacy guarantee: whoever reads them learns about the records what no release may tell.
+jaxdp deletes this folder once the run is finished. To give the run up, delete the folder.
+"""
 
 
 class KeptSums:
@@ -50,6 +58,8 @@ class KeptSums:
             )
         if not all(map(_is_ours, self.folder.iterdir())):
             raise ValueError(f"{folder} holds other files: give an empty folder, or none yet.")
+        with open(os.open(self.folder / NOTICE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(NOTICE_TEXT.encode())
 
     def add_up(
         self,
@@ -112,8 +122,8 @@ class KeptSums:
         beside.replace(path)
 
     def delete(self) -> None:
-        """Deletes the sums, and the folder."""
-        for path in self.folder.glob(f"*{_ENDS}"):
+        """Deletes the sums, the notice and the folder."""
+        for path in (*self.folder.glob(f"*{_ENDS}"), self.folder / NOTICE):
             path.unlink()
         self.folder.rmdir()
 
@@ -127,7 +137,9 @@ def files_of(source: Any) -> list[str]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether these are sums that were kept, or begun to be written: all others are deleted by nobody."""
+    """Whether this is the notice, or sums that were kept, or begun to be written: all others are deleted by nobody."""
+    if path.name == NOTICE:
+        return not path.is_symlink() and path.is_file() and NOTICE_TEXT.encode().startswith(path.read_bytes())
     if re.fullmatch(rf"\d+{_ENDS}\.\d+{_ENDS}", path.name):
         return True
     try:

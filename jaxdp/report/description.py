@@ -54,8 +54,14 @@ def _bins(axes: Any, column: Mapping[str, Any]) -> None:
 
 
 def _levels(axes: Any, column: Mapping[str, Any]) -> None:
-    """A bar for each level, with the interval of its count; and one for cells without a known level."""
-    bars = [(level["level"], level) for level in column["levels"][:MAX_BARS]]
+    """A bar for each level, with the interval of its count; and one for cells without a known level.
+
+    Of more than `MAX_BARS` levels those with the largest noisy counts, in the schema's order; how many more there are
+    is written below them.
+    """
+    levels = column["levels"]
+    largest = sorted(range(len(levels)), key=lambda place: -levels[place]["count"])[:MAX_BARS]
+    bars = [(levels[place]["level"], levels[place]) for place in sorted(largest)]
     bars += [(f"({key})", column[key]) for key in ("missing", "unknown") if key in column]
     counts = [bar["count"] for _, bar in bars]
     ends = [[max(b["count"] - b["low"], 0) for _, b in bars], [max(b["high"] - b["count"], 0) for _, b in bars]]
@@ -63,3 +69,7 @@ def _levels(axes: Any, column: Mapping[str, Any]) -> None:
     axes.set_yticks(range(len(bars)), [figures.plain(name[:18]) for name, _ in bars])
     axes.invert_yaxis()
     axes.set_xlim(left=0.0)
+    left = len(levels) - len(largest)
+    if left:
+        told = "1 more level, of a smaller count, is" if left == 1 else f"{left} more levels, of smaller counts, are"
+        axes.set_xlabel(f"{told} in columns.csv", fontsize=7)

@@ -309,3 +309,17 @@ def test_a_delta_is_advised_where_it_helps_only(columns, helps):
     found = jaxdp.describe(dict(zip(names, drawn, strict=True)), **asked)
     assert "Take care" in found.content["answer"]
     assert ("or --delta 1e-06, with which the sd is" in found.content["answer"]) == helps
+
+
+def test_the_picture_shows_the_most_frequent_levels_and_says_what_it_leaves_out():
+    from jaxdp.report import description, figures
+
+    counts = [*range(1, 11), *range(400, 420)]
+    levels = [{"level": f"l{k}", "count": c, "low": c - 1, "high": c + 1} for k, c in enumerate(counts)]
+    _, axes = figures.canvas(3.0, 3.0)
+    description._levels(axes, {"levels": levels})
+    assert [label.get_text() for label in axes.get_yticklabels()] == [f"l{k}" for k in range(10, 30)]
+    assert axes.get_xlabel() == "10 more levels, of smaller counts, are in columns.csv"
+    _, axes = figures.canvas(3.0, 3.0)
+    description._levels(axes, {"levels": levels[:20]})
+    assert not axes.get_xlabel()

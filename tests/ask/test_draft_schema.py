@@ -135,6 +135,34 @@ def test_a_column_without_spread_gets_no_bounds():
         _ = found.schema
 
 
+@pytest.mark.parametrize(("epsilon", "method"), [(1.0, QUARTILES), (0.05, CENTRE)])
+def test_bounds_that_clip_what_is_not_zero_are_flagged(epsilon, method):
+    """74 % zeros: bounds of a released quartile (or median) at 0 clip nearly all else, and the draft says so."""
+    rng = np.random.default_rng(2)
+    values = {
+        "many": np.where(rng.uniform(size=ROWS) < 0.74, 0.0, rng.exponential(100.0, ROWS)),
+        "none": rng.normal(0.0, 10.0, ROWS),
+        "positive": rng.exponential(100.0, ROWS),
+    }
+    clipped = 0
+    for seed in range(4):
+        for name, column in values.items():
+            found = jaxdp.draft_schema({name: column}, columns=[name], epsilon=epsilon, key=jax.random.key(seed))
+            assert found.columns[name]["released"]["method"] == method
+            low, high = found.columns[name].get("bounds", (-math.inf, math.inf))
+            clipped += np.mean((column < low) | (column > high)) > 0.2
+            told = found.flags.get(name, "")
+            assert ("exactly 0" in told or "no spread" in told) == (name == "many")
+            assert told in found.text
+    assert clipped >= (2 if method == QUARTILES else 0)
+
+
+def test_values_that_share_a_cell_far_from_zero_are_told_why_they_get_no_bounds():
+    far = {"far": np.random.default_rng(0).normal(1e6, 1.0, ROWS)}
+    found = jaxdp.draft_schema(far, columns=["far"], epsilon=EXACT, key=jax.random.key(1))
+    assert "0.3 % of their size" in found.flags["far"]
+
+
 def test_values_beyond_the_grid_get_no_bounds():
     far = {"far": np.full(ROWS, -1e13), "near": np.arange(ROWS, dtype=float)}
     found = jaxdp.draft_schema(far, columns=["far", "near"], epsilon=EXACT, key=jax.random.key(1), force=True)

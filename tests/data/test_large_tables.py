@@ -364,9 +364,10 @@ def test_an_interrupted_pass_goes_on_where_it_was(folder, small_memory, tmp_path
     monkeypatch.setattr(kept_sums, "SECONDS", 0.0)
     kept = tmp_path / "kept"
     interrupted(monkeypatch, "2", functools.partial(asked, str(folder), "noisy-table", keep_sums=kept))
-    (state,) = kept.iterdir()
+    assert sorted(path.name for path in kept.iterdir()) == ["0.sums", kept_sums.NOTICE]
+    assert "NO NOISE" in (kept / kept_sums.NOTICE).read_text()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o700
-    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    assert {stat.S_IMODE(path.stat().st_mode) for path in kept.iterdir()} == {0o600}
     with monkeypatch.context() as patched:
         opened = killed_at(patched, None)
         same_release(asked(str(folder), "noisy-table", keep_sums=kept).release, in_memory("noisy-table"), "noisy-table")
@@ -440,6 +441,8 @@ def test_kept_sums_of_something_else_are_refused(folder, small_memory, tmp_path,
         ask("noisy-table")
     with pytest.raises(ValueError, match="holds other files"):
         asked(str(copied), "noisy-table", keep_sums=private(tmp_path / "other"))
+    with pytest.raises(ValueError, match="holds other files"):
+        asked(str(copied), "noisy-table", keep_sums=private(tmp_path / "noted", kept_sums.NOTICE, b"of another"))
     for number, content in enumerate((b"check sums", npz(rows=1))):
         with pytest.raises(ValueError, match="holds other files"):
             asked(str(copied), "noisy-table", keep_sums=private(tmp_path / f"{number}", "0.sums", content))

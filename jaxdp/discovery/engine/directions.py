@@ -88,13 +88,14 @@ class Contrasts:
 class Rule:
     """What is assumed of orientations before the contrasts, and which arrows are drawn after them.
 
-    parents: every number of parents of a column is equally probable beforehand, not every orientation. Of orientations
-    nearly all give a column of many neighbours several parents, and then all of its edges an arrow.
+    parents: how far every number of parents of a column is equally probable beforehand (1), not every orientation (0);
+    the power of the ratio of the two. Of orientations nearly all give a column of many neighbours several parents, and
+    then all of its edges an arrow.
     reversal: what an arrow that is drawn the wrong way counts, where a missing or an unfounded one counts 1.
     trust: of the share of an arrow among sampled classes, what was right where it was measured.
     """
 
-    parents: bool = False
+    parents: float = 0.0
     reversal: float = 1.0
     trust: Trust = Trust(math.inf)
 
@@ -189,15 +190,16 @@ def _distance(sampled: np.ndarray, one: np.ndarray, reversal: float) -> float:
     return float((sampled != one).sum() + (reversal - 1.0) * (sampled * one < 0).sum())
 
 
-def _by_parents(degree: int) -> list[float]:
-    """Log prior of each set of m of so many neighbours as parents: every m equally probable, and every set of it."""
-    return [float(betaln(m + 1, degree - m + 1)) for m in range(degree + 1)]
+def _by_parents(degree: int, power: float) -> list[float]:
+    """Log prior of each set of m of so many neighbours as parents, to a power: every m equally probable, and every set
+    of it."""
+    return [power * float(betaln(m + 1, degree - m + 1)) for m in range(degree + 1)]
 
 
 class _Chain:
     """A Metropolis chain over acyclic orientations of a skeleton, which turns one edge at a time."""
 
-    def __init__(self, skeleton, edges, contrasts: Evidence, against, generator, by_parents: bool = False):
+    def __init__(self, skeleton, edges, contrasts: Evidence, against, generator, parents: float):
         self._edges, self._generator = edges, generator
         self._forbidden = forbidden = np.zeros(skeleton.shape, bool) if against is None else against
         self._fixed = [bool(forbidden[i, j] or forbidden[j, i]) for i, j in edges]
@@ -213,7 +215,7 @@ class _Chain:
         for number, head in enumerate(self.heads):
             self._children[self._tail(number)].add(head)
         degrees = skeleton.sum(axis=1).tolist()
-        self._prior = [_by_parents(degree) if by_parents else [0.0] * (degree + 1) for degree in degrees]
+        self._prior = [_by_parents(degree, parents) for degree in degrees]
         self._parents = [self.heads.count(node) for node in range(len(skeleton))]
 
     def sweep(self, temperature: float) -> None:

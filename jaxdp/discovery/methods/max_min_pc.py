@@ -53,7 +53,8 @@ STOP = 0.3  # score of stopping, in units of the largest noise of all pairs
 DRAWS = {True: 0.5, False: 0.8}  # of further edges that are planned, per column; for pure epsilon, and for zCDP
 AGAIN = 2  # after a stop, the draws that are left become so many times fewer, with as much more budget each
 EXCESS = Excess()
-ARROWS = Rule(trust=Trust(1.75))  # measured: docs/discovery.md#arrow-shares
+ARROWS = Rule(trust=Trust(1.75))  # with a delta; measured: docs/discovery.md#arrow-shares
+CUBE_ARROWS = Rule(0.5, trust=Trust(3.31))  # of pure epsilon; chosen and measured: docs/theory/max_min_pc.md#parents
 CUBE_CELLS = 1 << 18  # up to here all tables follow from one joint table faster than from bitmaps
 GUARDED, KEEP, ALL, FOREST, TREE = "guarded", "keep", "all", "forest", "tree"
 SHARES = {
@@ -215,6 +216,7 @@ def max_min_pc(
             excess.null_law(size, records.levels) if relation is Relation.REPLACE_ONE else (0.0, 0.0),
             loudest=LOUDEST * size if prune == FOREST and relation is Relation.REPLACE_ONE else math.inf,
             moved=True,
+            arrows=CUBE_ARROWS if budget.pure else ARROWS,
         )
         cells = math.prod(count + 1 for count in records.levels)
         counts = Counts(records, joint_cells=JOINT_CELLS if cells <= CUBE_CELLS else 0)

@@ -38,6 +38,7 @@ class ColumnCounts(PrivateQuery):
 
     Statistic: d histograms, one after the other. data: (n, d), codes or numbers on [-1, 1], NaN or -1 for no value,
     -2 for an unknown level. A record is in one cell of each column, whatever the cells are.
+    Of persons with several rows it is the mean over draws of one row each, of the same sensitivity.
     Sensitivity: a replaced record leaves a cell of each column and enters another: 2 d in L1, sqrt(2 d) in L2.
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho). Relation REPLACE_ONE.
 
@@ -51,6 +52,7 @@ class ColumnCounts(PrivateQuery):
 
     method: ClassVar[str] = "describe"
     reads_missing: ClassVar[bool] = True
+    many_columns: ClassVar[bool] = True
     default_mechanism = Laplace
 
     def __post_init__(self):
@@ -78,6 +80,10 @@ class ColumnCounts(PrivateQuery):
             for place, (count, size) in enumerate(zip(self.levels, self.sizes, strict=True))
         ]
         return jnp.concatenate(counts).astype(float)
+
+    def statistic_of_persons(self, key, rows):
+        """The mean counts over draws: each person counts once, by its rows in parts that are equal up to one draw."""
+        return rows.mean(lambda _, draw: self.statistic(None, draw.x.reshape(len(draw.x), -1)), key)
 
     def _cell(self, values, place: int, levels: int):
         """The cell (n,) of each value."""

@@ -15,14 +15,16 @@ from jaxdp._base.arguments import USUAL_DELTA
 from jaxdp._base.keywords import complete
 from jaxdp.ask.calls import DescribeOptions
 from jaxdp.ask.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
-from jaxdp.ask.reading import Selection, Table
+from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import ColumnsQuery, asked, budget, listing
 from jaxdp.ask.value_cells import ValueCells, points_of, values_of
 from jaxdp.core import Cost
 from jaxdp.data.coding import ColumnRule
-from jaxdp.data.schema import REFUSE, Schema
+from jaxdp.data.person_rows import DRAWS as ROW_DRAWS
+from jaxdp.data.person_rows import PersonRows
+from jaxdp.data.schema import FIRST, REFUSE, Schema
 
 QUANTILES = (0.25, 0.5, 0.75)
 MISS = 0.05  # one minus the coverage of each interval
@@ -35,6 +37,13 @@ PILED = (
     "bounds are wide: take the interval, since where in the bin it lies was not counted (with step in the schema each "
     "value is counted by itself, if there are no more values than bins)"
 )
+OF_RECORDS = "each 95 % interval is for these records only."
+OF_PERSONS = {
+    1: "a {unit} counts by one of its rows, drawn at random, and each 95 % interval is for what the mean over all such "
+    "draws would be: every {unit} counting once, all of its rows alike.",
+    ROW_DRAWS: "a {unit} counts once, all of its rows alike, so that parts of it may count; each 95 % interval is for "
+    "these records only, and allows for the draw of rows.",
+}
 FORGIVEN = "every record is counted, so records without a value are told, not left out"
 
 
@@ -43,7 +52,8 @@ class Description(TableAnswer):
     """What the columns of a table hold: noisy counts with intervals. Noisy and public values only.
 
     columns: one dict for each column, with name, kind, missing, unknown, and levels or quantiles; each number has an
-    estimate and a 95 % interval (low, high) for these records. content: what result.json holds.
+    estimate and a 95 % interval (low, high) for these records; of persons with several rows, for what they are with
+    all rows of a person alike. content: what result.json holds.
     """
 
     files: ClassVar = ("columns.png", "result.json", "columns.csv", "report.html")
@@ -114,12 +124,40 @@ class DescribeQuery(ColumnsQuery[Description]):
         """The columns, read such that cells without a value are seen."""
         return Selection(dataclasses.replace(table, schema=seeing(table.schema)), self.names)
 
+    @property
+    def row_draws(self) -> int:
+        """How many rows of each person are drawn and averaged; 0 where no row is drawn."""
+        if not self.schema.unit or self.schema.rows == FIRST:
+            return 0
+        return ROW_DRAWS if self.schema.averages(True) else 1
+
+    def loader(self, selection: Selection, key: Any) -> tuple[DescribeQuery, Callable[..., Any]]:
+        """All records; of persons with several rows, draws of one row of each."""
+        if self.row_draws <= 1:
+            return super().loader(selection, key)  # type: ignore[return-value]
+        each = 2 * 8 * ROW_DRAWS * len(self.names)
+        if selection.rows_beyond(lambda rows: each * rows) is not None:
+            raise ValueError(
+                f"describe must have {ROW_DRAWS} rows of each {self.schema.unit} in memory: name fewer columns, give "
+                'more memory, or take one row of each, drawn at random (--rows random, in Python rows="random").'
+            )
+        read = selection.table.schema.read
+
+        def of_persons(source: Any, **how: Any) -> tuple[PersonRows, tuple]:
+            drawn: dict[str, Any] = {"draws": ROW_DRAWS, "shuffled": is_release(key)}
+            rows: Any = read(source, x=self.names, y=None, codes=True, **drawn, **how)
+            return rows, rows.domain.x
+
+        return self, of_persons
+
     def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> Description:
         """All numbers from one release of counts."""
         import jax
 
+        from jaxdp.core import num_records
+
         values, columns = data
-        rows = values.shape[0]
+        rows = num_records(values)
         self.require_rows(rows)
         on_stage("counting")
         with jax.enable_x64(True):
@@ -129,12 +167,13 @@ class DescribeQuery(ColumnsQuery[Description]):
             query = dataclasses.replace(query, cells=tuple(cells_of(rule, query.bins) for rule in rules))
             released = self.released(query, values, key, account)
         sd = query.noise_sd(rows)
-        intervals = Intervals(query, rows)
+        intervals = Intervals(query, rows, self.row_draws)
         described = [
             intervals.describe(rule, counts, query.cells_of(place))
             for place, (rule, counts) in enumerate(zip(rules, query.columns_of(released.value), strict=True))
         ]
-        told = f"The noise on each count has sd {sd:.3g}; each 95 % interval is for these records only."
+        of = OF_PERSONS[self.row_draws].format(unit=self.schema.unit) if self.row_draws else OF_RECORDS
+        told = f"The noise on each count has sd {sd:.3g}; {of}"
         if sd > MUCH_NOISE * rows:
             levels = query.levels
             normal = self.less_noise_with_delta(sd, lambda **how: ColumnCounts(**how, levels=levels).noise_sd(rows))
@@ -152,15 +191,19 @@ class DescribeQuery(ColumnsQuery[Description]):
             "noise_sd": sd,
             "bins": query.bins,
             "columns": described,
-            "unit": self.schema.protects if self.schema.unit else "",
+            "unit": self.schema.describe_records(self.row_draws > 1) if self.schema.unit else "",
         }
         return Description(described, released.cost, released.mode, query.method, content)
 
 
 class Intervals:
-    """Estimates and intervals from noisy counts: post-processing, by the law of the noise alone."""
+    """Estimates and intervals from noisy counts: post-processing, by the law of the noise.
 
-    def __init__(self, query: ColumnCounts, num_records: int):
+    row_draws: of persons with several rows, how many draws of one row of each were averaged; 0 where none was drawn.
+    Then intervals are for what the mean over all draws would be (docs/describe.md#persons).
+    """
+
+    def __init__(self, query: ColumnCounts, num_records: int, row_draws: int = 0):
         import jax
 
         self._rows, self._bins = num_records, query.bins
@@ -169,6 +212,8 @@ class Intervals:
         self._noise = np.asarray(noise, float)
         self._sd = query.noise_sd(num_records)
         self._reach = float(np.quantile(np.abs(self._noise), 1.0 - MISS))
+        self._row_draws = row_draws
+        self._normals = np.random.default_rng(SEED).normal(size=self._noise.shape if row_draws else (0, most))
 
     def describe(self, rule: ColumnRule, counts: np.ndarray, cells: ValueCells) -> dict[str, Any]:
         """A column by its noisy counts: values, no value, unknown level. cells: of a continuous one."""
@@ -189,12 +234,26 @@ class Intervals:
 
     def _count(self, count: float) -> dict[str, float]:
         """A count, with its interval, and as a share of the records."""
-        low, high = (min(max(end, 0.0), self._rows) for end in (count - self._reach, count + self._reach))
+        reach = self._reach_of(count)
+        low, high = (min(max(end, 0.0), self._rows) for end in (count - reach, count + reach))
         estimate = min(max(count, 0.0), self._rows)
-        whole = {"count": round(estimate), "low": math.ceil(low), "high": math.floor(high)}
+        rounded = (math.floor, math.ceil) if self._row_draws else (math.ceil, math.floor)  # parts of persons may count
+        whole = {"count": round(estimate), "low": rounded[0](low), "high": rounded[1](high)}
         if whole["low"] > whole["high"]:  # between two whole numbers
             whole["low"], whole["high"] = whole["high"], whole["low"]
         return {**whole, "share": estimate / self._rows}
+
+    def _reach_of(self, count: float) -> float:
+        """How far a count is off, with probability 0.95: by noise, and by the draw of rows.
+
+        Of a share p_i of a person's rows in the cell, the mean of R draws has variance p_i (1 - p_i)/R at most, the
+        sum over n persons n p (1 - p)/R at most, p their mean.
+        """
+        if not self._row_draws:
+            return self._reach
+        share = min(max(count + self._sd, 0.0) / self._rows, 0.5)
+        drawn = math.sqrt(self._rows * share * (1.0 - share) / self._row_draws)
+        return float(np.quantile(np.abs(self._noise[:, :8] + drawn * self._normals[:, :8]), 1.0 - MISS))
 
     def _numbers(self, rule: ColumnRule, values: np.ndarray, cells: ValueCells) -> dict[str, Any]:
         """Quantiles, the counts of single values, and of equal bins."""
@@ -239,8 +298,12 @@ class Intervals:
         low, high = np.array(cells.low), np.array(cells.high)
         below = np.tri(count + 1, count, -1)  # of each end: which cells lie below
         weights = below - at
-        sds = np.sqrt(np.sum(weights**2, axis=1))
-        noise = self._noise[:, :count] @ weights.T
+        noise, variance = self._noise[:, :count], np.ones(count)
+        if self._row_draws:  # as much of each cell as if its records were drawn by themselves: exact at the quantile
+            drawn = np.maximum(values, 0.0) / self._row_draws
+            noise, variance = noise + np.sqrt(drawn) * self._normals[:, :count], variance + drawn / self._sd**2
+        sds = np.sqrt(np.sum(weights**2 * variance, axis=1))
+        noise = noise @ weights.T
         surely = np.quantile(np.max(np.abs(noise) / sds, axis=1), 1.0 - MISS) * sds
         found = weights @ values
         left, right = found[:-1] < -surely[:-1], found[1:] > surely[1:]  # of the end before, and after, each cell
@@ -310,12 +373,13 @@ def describe(table: Any, **how: Unpack[DescribeOptions]) -> Description:
 
     table, schema, bounds, levels, ledger, key, strict, records, force, memory: as in `jaxdp.test`; all records of the
     columns must fit into memory. Every record counts, even one that other calls leave out under missing = "drop".
-    rows: as in `jaxdp.test`, except that "all" takes one row of each person, drawn at random.
+    rows: as in `jaxdp.test`: "all" counts each person once, all of its rows alike.
     columns: default: all in the schema. They share the budget, so fewer columns have less noise.
     delta: above 0, Gaussian noise under (epsilon, delta)-DP, which is smaller from about four columns on.
 
     Returns a `Description`: columns, rows(), `plot()`, `to_dict()`. It holds no record. Intervals are about these
-    records, not about a population; each covers with probability 0.95.
+    records, not about a population; each covers with probability 0.95. Of persons with several rows they allow for the
+    draw of rows.
     Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`.
     """
     return asked(DescribeQuery, table, how)

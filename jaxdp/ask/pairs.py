@@ -52,6 +52,14 @@ from jaxdp.report.sections import describe_doubts
 from jaxdp.spec import DECISION
 
 WORTH_A_DELTA = 0.97  # of the effect without delta, from which on a delta finds clearly less
+ENDS, ONE_SIDED = "ends", "one-sided"
+ENDS_TOLD = (
+    "low and high of a pair, in pairs.csv and result.json, are the ends of a 95 % interval of its effect, each pair by "
+    "itself: they are not widened for the number of pairs."
+)
+ONE_SIDED_TOLD = (
+    "Of a Cramer's V low alone is found: V is at least low with 95 % confidence, and high is 1 whatever the records."
+)
 TURNS_TIMED = 5  # pairs after which the time that the rest will take is told
 
 
@@ -406,6 +414,15 @@ class PairsQuery(TableQuery[PairAnswers]):
     def _named(self, query: Query) -> dict[str, Any]:
         return {"x": query.x[0], "y": query.y[0], "method": query.entry.name}
 
+    def _effect_notes(self, rows_of: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """What the ends of the pairs' effects are, where there are any."""
+        from jaxdp.independence.tables import cramers_v
+
+        bounded = [row for row in rows_of if row["low"] is not None]
+        notes = {ENDS: ENDS_TOLD} if bounded else {}
+        one_sided = self.joint and any(row["effect_is"].startswith(cramers_v.NAME) for row in bounded)
+        return notes | ({ONE_SIDED: ONE_SIDED_TOLD} if one_sided else {})
+
     def _answers(
         self,
         rows_of: list[dict],
@@ -461,6 +478,7 @@ class PairsQuery(TableQuery[PairAnswers]):
             "built": {"/".join((*q.x, *q.y)): catalogue.described(t) for q, t in zip(self.asked, tests, strict=True)},
             "versions": versions(),
             **({"taken": self.asked[0].taken} if self.asked[0].taken else {}),
+            **({"effect_notes": notes} if (notes := self._effect_notes(listed)) else {}),
             **public,
         }
         return PairAnswers(listed, content, cost, mode, method)

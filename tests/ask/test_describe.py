@@ -15,6 +15,8 @@ from jaxdp.ask.describe import DescribeQuery, Intervals, cells_of, in_own_units
 from jaxdp.ask.value_cells import ValueCells
 from jaxdp.cli.main import main
 from jaxdp.core import Norm
+from jaxdp.data.dataset import Data
+from jaxdp.data.person_rows import PersonRows
 from jaxdp.data.schema import Schema
 from jaxdp.mechanisms import Gaussian
 
@@ -323,3 +325,62 @@ def test_the_picture_shows_the_most_frequent_levels_and_says_what_it_leaves_out(
     _, axes = figures.canvas(3.0, 3.0)
     description._levels(axes, {"levels": levels[:20]})
     assert not axes.get_xlabel()
+
+
+def persons(count, rows=10):
+    """Three rows in ten of a person are "yes" on average; values of a person differ between its rows."""
+    rng = np.random.default_rng(4)
+    ids = np.repeat(np.arange(count), rows)
+    answer = np.where(rng.random(ids.size) < 0.3, "yes", "no").astype(object)
+    return {"id": ids, "s": answer, "v": rng.normal(0.0, 1.0, ids.size)}
+
+
+OF_PERSONS = {
+    "unit": "id",
+    "columns": {
+        "s": {"kind": "binary", "levels": ["no", "yes"]},
+        "v": {"kind": "continuous", "bounds": [-4, 4]},
+    },
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("rows", ["all", "random"])
+def test_intervals_of_persons_allow_for_the_draw_of_their_rows(rows):
+    """What all rows of a person would give, each person counting once: that of another draw is no other truth."""
+    count, runs, data = 600, 25, persons(600)
+    share, truth, held = np.mean(data["s"] == "yes") * count, np.quantile(data["v"], [0.25, 0.5, 0.75]), []
+    for _ in range(runs):
+        found = jaxdp.describe(data, schema=OF_PERSONS, epsilon=20.0, rows=rows)
+        yes, quartiles = found.columns[0]["levels"][1], found.columns[1]["quantiles"]
+        held.append([yes["low"] <= share <= yes["high"]])
+        held[-1] += [one["low"] <= at <= one["high"] for one, at in zip(quartiles, truth, strict=True)]
+    assert np.mean(held, axis=0).min() >= 0.8  # of 25 runs .95 falls below that with probability .001
+    assert yes["high"] - yes["low"] <= (20 if rows == "all" else 60)
+    assert "draw" in found.content["answer"]
+    assert ("all of its rows, whatever" in found.content["unit"]) == (rows == "all")
+
+
+def test_the_first_rows_of_persons_are_not_drawn():
+    data = persons(50)
+    found = jaxdp.describe(data, schema=OF_PERSONS, columns=["s"], epsilon=EXACT, rows="first", key=jax.random.key(1))
+    assert found.columns[0]["levels"][1]["count"] == np.sum(data["s"][::10] == "yes")
+    assert "for these records only" in found.content["answer"]
+
+
+def test_a_person_replaced_with_all_rows_moves_the_mean_counts_by_the_bound_and_no_more():
+    """Lists of rows of every kind, alike and unlike; the bound of one record is reached."""
+    query, rng = ColumnCounts(epsilon=1.0, levels=(3, 0), bins=4), np.random.default_rng(0)
+    choices = [-2.0, -1.0, 0.0, 2.0], [-1.0, 0.25, 1.0, math.nan]
+    fixed = np.stack([rng.choice(one, (5, 4)) for one in choices], axis=2)
+    lists = [np.stack([rng.choice(one, 4) for one in choices], axis=1) for _ in range(30)]
+    lists += [np.tile([first, second], (4, 1)) for first in choices[0] for second in choices[1]]
+
+    def counted(own):
+        draws = jax.numpy.concatenate([fixed, own[None]])
+        return query.statistic_of_persons(None, PersonRows(Data(draws, draws)))
+
+    counts = np.asarray(jax.vmap(counted)(np.stack(lists)))
+    moved = np.abs(counts[:, None] - counts[None, :]).sum(axis=2)
+    assert moved.max() == query.sensitivity(6).bound == 4
+    assert np.unique(moved).size > 5

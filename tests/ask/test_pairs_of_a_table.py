@@ -467,3 +467,8 @@ def test_every_effect_says_what_it_is():
         ("a", "clinic"): "Cramer's V of 4 by 3 classes",
         ("two", "clinic"): "Cramer's V of 2 by 3 classes",
     }
+    assert set(coarse.content["effect_notes"]) == {"ends"}
+    assert all(pair["high"] == 1.0 for pair in fine.pairs)
+    for told in (repr(fine).replace("\n             ", " "), str(fine.to_dict()), fine._repr_html_()):
+        assert "95 % interval of its effect, each pair by itself" in told.replace("\n", " ")
+        assert "high is 1 whatever the records" in told.replace("\n", " ")

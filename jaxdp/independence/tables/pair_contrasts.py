@@ -6,6 +6,7 @@ Symbols: M = released sums, T = the sums of a pair less what independence gives 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any, ClassVar
 
@@ -203,6 +204,7 @@ class PairContrasts(PrivateTest):
         return jax.tree.map(lambda *parts: jnp.stack(parts), *found)
 
 
+PATH_STREAM = 11  # of the tables of dependent columns
 NULL_STREAM = 7  # of the draws of null tables, which a fold of the released sums makes one of its own each
 
 
@@ -306,6 +308,53 @@ class _Pair:
         column_means = (tables.sum(1) @ made[1] + noise[:, both + rows :]) / self.total
         return products - self.total * row_means[:, :, None] * column_means[:, None, :]
 
+    def path(self, key, draws: int) -> cramers_v.Path:
+        """The laws of dependence along T, t = 1 at T itself; noisy tables of each, of the same random numbers."""
+        key_counts, key_noise = jax.random.split(key)
+        first, second = self.shares
+        left, right = (np.linalg.inv(_basis(count)) for count in self.kind[:2])
+        rows, columns = (count - 1 for count in self.kind[:2])
+        both = rows * columns
+        noise = dataclasses.replace(self.noise, draws=draws).drawn(key_noise, both + rows + columns)
+        sums = jnp.zeros((draws, rows + 1, columns + 1))
+        sums = sums.at[:, 1:, 1:].set(noise[:, :both].reshape(-1, rows, columns))
+        sums = sums.at[:, 1:, 0].set(noise[:, both : both + rows]).at[:, 0, 1:].set(noise[:, both + rows :])
+        departure = left.T[:, 1:] @ (self.excess() / self.total) @ right[1:]
+        normals = jax.random.normal(key_counts, (draws, *self.kind[:2]))
+        noise = jnp.einsum("bkl,ki,lj->bij", sums, left, right)
+        variance = self.noise.variance() * np.outer((left[1:] ** 2).sum(0), (right[1:] ** 2).sum(0))
+        product, sized = first[:, None] * second[None, :], functools.partial(_sizes, self, variance)
+        return cramers_v.Path(product, departure, self.total, variance, normals, noise, sized)
+
+    def table(self):
+        """The noisy table (k + 1, l + 1), in which the released sums are a basis."""
+        left, right = (np.linalg.inv(_basis(count)) for count in self.kind[:2])
+        means = [jnp.concatenate([jnp.ones(1), mean]) for mean in (self.first, self.second)]
+        moments = (self.total * means[0][:, None] * means[1][None, :]).at[1:, 1:].set(self.products)
+        return left.T @ moments @ right
+
+
+def _basis(count: int) -> np.ndarray:
+    """(1, C), (count, count)."""
+    return np.insert(contrasts.matrix(count), 0, 1, axis=1).astype(float)
+
+
+def _sizes(pair: _Pair, variance, tables):
+    """No corner, and of noisy tables (m, r, c): chi-squared by their own margins; the correlation of ordered scores."""
+    rows, columns = jnp.sum(tables, axis=2), jnp.sum(tables, axis=1)
+    away = tables - rows[:, :, None] * columns[:, None, :] / pair.total
+    expected = jnp.maximum(rows, 0.0)[:, :, None] * jnp.maximum(columns, 0.0)[:, None, :] / pair.total
+    quadratic = jnp.sum(away**2 / (expected + variance[None]), axis=(1, 2))
+    if not pair.kind[2]:
+        return None, quadratic[None]
+    scores = [contrasts.matrix(count) @ contrasts.line(count) for count in pair.kind[:2]]
+    spreads = [
+        jnp.maximum(part @ score**2 - (part @ score) ** 2 / pair.total, 1.0)
+        for part, score in zip((rows, columns), scores, strict=True)
+    ]
+    linear = jnp.abs(jnp.einsum("bij,i,j->b", away, *scores)) / jnp.sqrt(spreads[0] * spreads[1])
+    return None, jnp.stack([quadratic, linear])
+
 
 def _forms(pair: _Pair, excess):
     """The statistics (1 or 2, draws) of T (draws, k, l): the quadratic form, and the linear one of ordered classes."""
@@ -337,8 +386,20 @@ def _staged(pair: _Pair, key, draws: int):
 def _among_drawn(pair: _Pair, key):
     null = pair.null_excess(key)
     forms = _forms(pair, jnp.concatenate([pair.excess()[None], null]))
-    ends = _phi(pair, null) if null.shape[1] * null.shape[2] == 1 else _cramer(pair, null)
+    halves = null.shape[1] * null.shape[2] == 1
+    ends = _phi(pair, null) if halves else _cramer(pair, null, forms, jax.random.fold_in(key, PATH_STREAM))
     return null_laws.smallest_rank(forms), forms[0, 0], tuple(ends)
+
+
+def _ranks(forms):
+    """The share of all that reaches each statistic of the release, and below which one makes the p-value 0.05 or less.
+
+    forms: (k, 1 + m), as `null_laws.smallest_rank` takes them.
+    """
+    count = forms.shape[1]
+    reached = jax.vmap(lambda row: count - jnp.searchsorted(jnp.sort(row), row, side="left"))(forms)
+    smallest = jnp.sort(jnp.min(reached[:, 1:], axis=0))
+    return reached[:, 0] / count, smallest[max(math.floor(0.05 * count) - 1, 0)] / count
 
 
 def _phi(pair: _Pair, null):
@@ -365,33 +426,41 @@ def _phi(pair: _Pair, null):
     return jnp.clip(ends, -1.0, 1.0)
 
 
-def _cramer(pair: _Pair, null):
-    """Cramer's V less what noise and chance add to its square, its lower end at 0.05, and 1."""
+def _cramer(pair: _Pair, null, forms, key):
+    """Cramer's V less what noise and chance add to its square, its lower end at 0.05, and 1.
+
+    The end is the V of the last law towards T of whose tables few enough reach the released one, by the limit that the
+    smaller of two ranks has in the p-value: counts of rare levels vary more under a dependence than without one.
+    """
     few = null[:EFFECT_DRAWS]
     sampling, _ = pair.spread()
     size = min(pair.kind[:2]) - 1.0
-    found = pair.excess()
     bare = sampling * pair.total + 1e-9 * pair.total**2 * jnp.eye(sampling.shape[0])
 
     def square(excess):
         flat = excess.reshape(excess.shape[0], -1)
         return jnp.sum(flat * jnp.linalg.solve(bare, flat.T).T, axis=1)
 
-    raw = square(found[None])[0]
+    raw = square(pair.excess()[None])[0]
     estimate = jnp.sqrt(jnp.clip((raw - jnp.mean(square(few))) / size, 0.0, 1.0))
-    observed = _forms(pair, found[None])[:, 0]
+    path = pair.path(key, len(few))
+    (released,) = path.statistics(pair.table()[None])
 
     def reached(part):
-        return jnp.mean(_forms(pair, few + part * found[None, :, :]) >= observed[:, None], axis=1) > 0.05
+        (drawn,) = path.statistics(path.tables(part))
+        return (1.0 + jnp.sum(drawn >= released, axis=1)) / (1.0 + len(few)) >= limit
 
     def step(ends, _):
         low, high = ends
         middle = 0.5 * (low + high)
-        above = jnp.stack([reached(part)[row] for row, part in enumerate(middle)])
+        above = jnp.diagonal(jax.vmap(reached)(middle))
         return (jnp.where(above, low, middle), jnp.where(above, middle, high)), None
 
-    rows = observed.shape[0]
+    rows = forms.shape[0]
+    ranks, limit = _ranks(forms)
     (low, _), _ = jax.lax.scan(step, (jnp.zeros(rows), jnp.ones(rows)), None, STEPS)
-    start = jnp.stack([reached(0.0)[row] for row in range(rows)])
-    low = jnp.max(jnp.where(start, 0.0, low)) * jnp.sqrt(raw / size)
+    # 0 is left out by the tables of the p-value, where that is at most 0.05
+    ends = jnp.where(ranks < limit, jnp.maximum(jax.vmap(path.size)(low), 0.5**STEPS), 0.0)
+    # scores know V by the released ratio of both alone, whose error they do not count: only where chi-squared has none
+    low = jnp.where(ends[0] > 0.0, ends[0], ends[-1])
     return jnp.stack([estimate, jnp.clip(jnp.minimum(low, estimate), 0.0, 1.0), jnp.ones_like(estimate)])

@@ -214,6 +214,55 @@ def test_intervals_of_halves_cover_dependent_and_unbalanced_columns():
 
 
 @pytest.mark.full
+def test_the_lower_end_of_cramers_v_covers_where_rare_levels_go_together():
+    """Two columns of three levels: counts of the rare joint cell vary 25 times more than without dependence."""
+    n, rare, both = 10_000, 0.02, 0.01
+    law = np.full((3, 3), (1.0 - 2.0 * rare + both) / 4.0)
+    law[2, :2] = law[:2, 2] = (rare - both) / 2.0
+    law[2, 2] = both
+    product = np.outer(law.sum(1), law.sum(0))
+    v = np.sqrt(np.sum((law - product) ** 2 / product) / 2.0)
+    columns, test = (Column(CATEGORICAL, 3),) * 3, PairContrasts(epsilon=8.0, num_null=399)
+
+    def one(key):
+        key_data, key_test = jax.random.split(key)
+        key_counts, key_last = jax.random.split(key_data)
+        cell = jax.random.choice(key_counts, 9, (n,), p=jnp.array(law.ravel()))
+        values = jnp.stack([cell // 3, cell % 3, jax.random.choice(key_last, 3, (n,))], axis=1) * 1.0
+        result = jaxdp.run(test, key_test, data_of(values, columns))
+        return result.interval[0][0], result.p_value[0]
+
+    low, p_value = map(np.asarray, jax.lax.map(one, jax.random.split(jax.random.key(7), 120)))
+    assert np.mean(low <= v) >= stats.binom.ppf(1e-3, 120, 0.95) / 120
+    assert np.mean(low) > 0.85 * v
+    assert np.all(p_value <= 0.05)
+
+
+@pytest.mark.full
+def test_a_lower_end_leaves_out_zero_exactly_where_p_is_small_and_covers_weak_effects():
+    """Quarters of normal columns, whose two statistics have ends of their own."""
+    n, rho, test = 2000, 0.1, PairContrasts(epsilon=100.0, num_null=399)
+    grid = stats.norm.ppf([1e-12, 0.25, 0.5, 0.75, 1.0 - 1e-12])
+    both = stats.multivariate_normal([0.0, 0.0], [[1.0, rho], [rho, 1.0]])
+    below = np.array([[both.cdf([a, b]) for b in grid] for a in grid])
+    shares = np.diff(np.diff(below, axis=0), axis=1)
+    v = np.sqrt(np.sum((shares - 1.0 / 16.0) ** 2 * 16.0) / 3.0)
+
+    def one(key):
+        key_data, key_test = jax.random.split(key)
+        z = jax.random.normal(key_data, (n, 3))
+        z = z.at[:, 1].set(rho * z[:, 0] + np.sqrt(1.0 - rho**2) * z[:, 1])
+        result = jaxdp.run(test, key_test, data_of(jnp.clip(z / 4.0, -1.0, 1.0), LINE[:3]))
+        return result.interval[0], result.p_value
+
+    low, p_value = map(np.asarray, jax.lax.map(one, jax.random.split(jax.random.key(8), 120)))
+    assert np.mean(low[:, 0] <= v) >= stats.binom.ppf(1e-3, 120, 0.95) / 120
+    known = np.isfinite(low)
+    assert known.mean() > 0.99
+    assert np.array_equal((low > 0.0)[known], (p_value <= 0.05)[known])
+
+
+@pytest.mark.full
 def test_the_effect_that_is_told_has_its_power():
     columns, n, count, level = LINE[:5], 2000, 80, 0.05 / 10
     test = PairContrasts(epsilon=1.0, num_null=999, classes=2)

@@ -8,6 +8,7 @@ unit of the slope or correlation. Theory: docs/theory/residual_scores.md.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
 import jax
@@ -30,28 +31,109 @@ MAX_CORRELATION = 0.99  # about which the scores of a correlation are taken
 
 @frozen_pytree
 class Noisy:
-    """The noisy second moments of W per record, (p + 1, p + 1), and the scale of the noise of each entry."""
+    """The noisy second moments of W per record, (p + 1, p + 1), and the scale of the noise of each entry.
+
+    With indicators of several levels (#codes) the noise is that of the codes: basis (p + 1, p + 1) takes (1, codes) to
+    W. scales: of the entries of the codes, 0 where an entry follows from the shares of levels. codes (l, p): of these
+    levels, 0 in other columns. shared (l, l): the covariance of the noise in their shares, in squared scales.
+    """
 
     matrix: Any
     scales: Any
     variance_per_scale: Any
+    basis: Any = None
+    codes: Any = None
+    shared: Any = None
 
     @classmethod
-    def of(cls, vector, num_records: int, num_columns: int, euclidean: bool, scale, variance_per_scale) -> Noisy:
-        """From the released vector of `moments.vector`, whose numbers have noise of this scale."""
+    def of(
+        cls,
+        vector,
+        num_records: int,
+        num_columns: int,
+        euclidean: bool,
+        scale,
+        variance_per_scale,
+        of_one_level: tuple[int, ...] = (),
+    ) -> Noisy:
+        """From the released vector of `moments.vector`, whose numbers have noise of this scale.
+
+        of_one_level: as in `scores`, of columns that were `coded` before.
+        """
         entries = moments.means(vector, num_records, num_columns, euclidean)
         scales = scale / (jnp.asarray(moments.weights(num_columns, euclidean)) * num_records)
-        return cls(
+        found = cls(
             matrix=_augmented(entries, num_columns, 1.0),
             scales=_augmented(scales, num_columns, 0.0),
             variance_per_scale=variance_per_scale,
         )
+        groups = several_levels(of_one_level)
+        return found._decoded(groups, basis_of(of_one_level)) if groups else found
+
+    def _decoded(self, groups, basis) -> Noisy:
+        """Moments of indicators from those of codes, whose own ones all follow from the shares of the levels.
+
+        These are estimated from all of them by least squares in the scales of their noise.
+        """
+        top, matrix, known = jnp.max(self.scales), self.matrix, np.zeros(self.matrix.shape, bool)
+        relative, codes, shared = self.scales / jnp.where(top > 0.0, top, 1.0), [], []
+        for group in groups:
+            at = np.flatnonzero(group) + 1
+            code = codes_of(len(at) + 1)
+            rows, columns = np.triu_indices(len(at))
+            seen = np.concatenate([code, code[:, rows] * code[:, columns]], axis=1).T  # of one record of each level
+            places = np.concatenate([0 * at, at[rows]]), np.concatenate([at, at[columns]])
+            weights = jnp.where(top > 0.0, 1.0 / jnp.maximum(relative[places], 1e-6) ** 2, 1.0)
+            by_shares = seen[:, 1:] - seen[:, :1]  # the first level has what the others leave
+            covariance = jnp.linalg.inv((by_shares.T * weights[None]) @ by_shares)
+            found = covariance @ (by_shares.T @ (weights * (matrix[places] - seen[:, 0])))
+            every = np.concatenate([-np.ones((1, len(at))), np.eye(len(at))])
+            shares = every @ found + np.eye(len(at) + 1)[0]
+            block = np.ix_(at, at)
+            matrix = matrix.at[block].set((code.T * shares[None]) @ code)
+            matrix = matrix.at[0, at].set(code.T @ shares).at[at, 0].set(code.T @ shares)
+            known[block], known[0, at], known[at, 0] = True, True, True
+            codes.append(np.zeros((len(at) + 1, len(group))))
+            codes[-1][:, at - 1] = code
+            shared.append(every @ covariance @ every.T * top**2)
+        return Noisy(
+            matrix=basis @ matrix @ basis.T,
+            scales=jnp.where(known, 0.0, self.scales),
+            variance_per_scale=self.variance_per_scale,
+            basis=jnp.asarray(basis, matrix.dtype),
+            codes=jnp.asarray(np.concatenate(codes), matrix.dtype),
+            shared=jax.scipy.linalg.block_diag(*shared),
+        )
 
     def scale_of(self, a, b=None):
         """Root of the sum of squared scales of the noise in a'Mb (a'Ma)."""
-        weight = jnp.outer(a, a) if b is None else 0.5 * (jnp.outer(a, b) + jnp.outer(b, a))
+        b = a if b is None else b
+        if self.basis is not None:
+            a, b = a @ self.basis, b @ self.basis
+        weight = 0.5 * (jnp.outer(a, b) + jnp.outer(b, a))
         upper = jnp.triu(weight + weight.T, k=1) + jnp.diag(jnp.diagonal(weight))
-        return jnp.sqrt(jnp.sum((upper * self.scales) ** 2))
+        squared = jnp.sum((upper * self.scales) ** 2)
+        if self.basis is not None:
+            moved = a @ self._by_shares(b)
+            squared = squared + moved @ self.shared @ moved
+        return jnp.sqrt(squared)
+
+    def _by_shares(self, a):
+        """What Na of the codes moves by per unit of the noise in the shares of levels, (p + 1, l)."""
+        told = self.codes @ a[1:]
+        return jnp.concatenate([told[None], self.codes.T * (a[0] + told)[None]])
+
+    def covariance(self, first, second):
+        """Of the noises N first and N second, (p + 1, p + 1)."""
+        if self.basis is not None:
+            first, second = first @ self.basis, second @ self.basis
+        squares = self.variance_per_scale * self.scales**2
+        crossed = squares * jnp.outer(second, first)
+        found = jnp.diag(squares @ (first * second) - jnp.diagonal(crossed)) + crossed
+        if self.basis is None:
+            return found
+        by_shares = self._by_shares(first) @ self.shared @ self._by_shares(second).T
+        return self.basis @ (found + self.variance_per_scale * by_shares) @ self.basis.T
 
     def sd_of(self, a):
         """Sd of the noise in a'Ma."""
@@ -64,6 +146,44 @@ def _augmented(entries, num_columns: int, corner: float):
     made = jnp.zeros((num_columns + 1,) * 2, entries.dtype).at[0, 0].set(corner)
     made = made.at[rows + 1, columns + 1].set(entries[:size]).at[columns + 1, rows + 1].set(entries[:size])
     return made.at[0, 1:].set(entries[size:]).at[1:, 0].set(entries[size:])
+
+
+def several_levels(of_one_level) -> list[np.ndarray]:
+    """Masks (p,) of the indicators of each column of the data that has several: more than two unordered levels."""
+    numbers = np.asarray(of_one_level, int)
+    groups = [numbers == number for number in np.unique(numbers[numbers > 0])]
+    return [group for group in groups if group.sum() > 1]
+
+
+@functools.lru_cache(maxsize=64)
+def codes_of(levels: int) -> np.ndarray:
+    """Of so many unordered levels, (levels, levels - 1), within [-1, 1]: orthogonal to the constant, and all even.
+
+    Cosines, rounded to the grid of the moments.
+    """
+    found = np.cos(np.pi * np.outer(np.arange(levels) + 0.5, np.arange(1, levels)) / levels)
+    return np.round(found / np.abs(found).max(axis=0) * moments.GRID) / moments.GRID
+
+
+def basis_of(of_one_level) -> np.ndarray:
+    """The matrix (p + 1, p + 1) that takes (1, codes) to (1, indicators on [-1, 1])."""
+    basis = np.eye(len(of_one_level) + 1)
+    for group in several_levels(of_one_level):
+        at = np.flatnonzero(group) + 1
+        code = codes_of(len(at) + 1)
+        of_levels = np.linalg.inv(np.concatenate([np.ones((len(at) + 1, 1)), code], axis=1).T)[1:]
+        basis[at, 0] = 2.0 * of_levels[:, 0] - 1.0
+        basis[np.ix_(at, at)] = 2.0 * of_levels[:, 1:]
+    return basis
+
+
+def coded(columns, of_one_level):
+    """Columns (n, p) with codes in place of the indicators of several levels, of which noise hides less (#codes)."""
+    if not several_levels(of_one_level):
+        return columns
+    back = np.linalg.inv(basis_of(of_one_level))[1:]
+    values = back[None, :, 0] + jnp.matmul(columns, jnp.asarray(back[:, 1:].T, columns.dtype), precision="highest")
+    return moments.on_grid(values)
 
 
 @frozen_pytree
@@ -137,7 +257,7 @@ def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None, leve
     same = (jnp.asarray(numbers) == jnp.asarray(numbers)[x]) & jnp.asarray(numbers > 0)  # levels of the column of x
     uncompared = jnp.any(same & levels.first)  # without an effect; under the null hypothesis it misses nothing
     rare = levels.rare & jnp.asarray(given)
-    unheld = jnp.concatenate([jnp.where(rare, levels.shares, 0.0), jnp.where(same, 0.0, levels.first_shares)])
+    unheld = jnp.where(same, jnp.where(rare, levels.shares, 0.0), levels.together)
     inside = jnp.concatenate([jnp.ones(1, bool), jnp.asarray(given) & ~rare & ~levels.in_place])
     fit, hidden = _fitted(noisy, inside)
     a, b = (jnp.eye(p + 1)[place + 1] - fit @ noisy.matrix[:, place + 1] for place in (x, y))
@@ -206,7 +326,7 @@ def missed_variance(shares, far_x, far_y):
     """
     most = 1.0 / jnp.sqrt(jnp.maximum(shares, 1e-12))
     moved = [jnp.minimum(jnp.maximum(far, 1.0), most) for far in (far_x, far_y)]
-    return jnp.sum((shares * moved[0] * moved[1]) ** 2)
+    return jnp.minimum(jnp.sum((shares * moved[0] * moved[1]) ** 2), 1.0)
 
 
 @frozen_pytree
@@ -217,7 +337,9 @@ class RareLevels:
     may have such a level, by the variance and two sds of its noise; else 0. first, first_shares: (p,), the same of the
     first level of an unordered column together with its rare ones, at the place of its first indicator; the share is 0
     where none of its levels is given. in_place: mask (p,) of the level that stands in for such a first one, the most
-    frequent of those given: without it the rest and the constant would determine one another.
+    frequent of those given: without it the rest and the constant would determine one another. together: (p,), the
+    shares of all levels given that are not held fixed, of each column at its first indicator: such levels of one column
+    may all move two others the same way, so they count as one.
     """
 
     rare: Any
@@ -225,6 +347,7 @@ class RareLevels:
     first: Any
     first_shares: Any
     in_place: Any
+    together: Any
 
     @classmethod
     def of(cls, noisy: Noisy, of_one_level, given) -> RareLevels:
@@ -234,6 +357,7 @@ class RareLevels:
         rare, shares = _within_noise(noisy, jnp.eye(p, dtype=means.dtype), jnp.asarray(numbers > 0))
         groups = [numbers == number for number in np.unique(numbers[numbers > 0]) if np.sum(numbers == number) > 1]
         first, first_shares, in_place = jnp.zeros(p, bool), jnp.zeros(p, means.dtype), jnp.zeros(p, bool)
+        together = jnp.where(rare & jnp.asarray(given), shares, 0.0)
         for group in groups:
             seen = jnp.asarray(group) & ~rare
             hidden, share = _within_noise(noisy, jnp.where(seen, -1.0, 0.0)[None], jnp.any(seen)[None])
@@ -242,7 +366,15 @@ class RareLevels:
             first_shares = first_shares.at[place].set(jnp.where(jnp.any(candidates), share[0], 0.0))
             most = jnp.arange(p) == jnp.argmax(jnp.where(candidates, means, -jnp.inf))
             in_place = in_place | (hidden[0] & candidates & most)
-        return cls(rare=rare, shares=shares, first=first, first_shares=first_shares, in_place=in_place)
+            of_rare = jnp.where(jnp.asarray(group) & jnp.asarray(given) & rare, 1.0, 0.0)
+            nearly_all = (of_rare > 0.0) & (means > 0.0)  # hardly varies since most records have it
+            of_others = (hidden[0] & jnp.any(candidates)) | jnp.any(nearly_all)
+            signs = jnp.where(of_others, jnp.where(seen | nearly_all, -1.0, 0.0), of_rare)
+            left_out = _counted(noisy, signs, of_others)
+            together = jnp.where(jnp.asarray(group), 0.0, together).at[place].set(left_out)
+        return cls(
+            rare=rare, shares=shares, first=first, first_shares=first_shares, in_place=in_place, together=together
+        )
 
 
 def _within_noise(noisy: Noisy, sides, asked):
@@ -255,6 +387,17 @@ def _within_noise(noisy: Noisy, sides, asked):
     noise = jax.vmap(noisy.sd_of)(about_means)
     hidden = asked & (variance < CLEAR * noise)
     return hidden, jnp.where(hidden, 0.25 * (jnp.maximum(variance, 0.0) + 2.0 * noise), 0.0)
+
+
+def _counted(noisy: Noisy, signs, of_others):
+    """Share of the records that have these levels, or (of_others) that have others, and two sds of its noise.
+
+    signs: (p,), 1 of the levels, or -1 of those that the others leave; 0 of none.
+    """
+    share = jnp.where(of_others, 1.0, 0.0) + 0.5 * (signs @ noisy.matrix[0, 1:] + jnp.sum(signs))
+    constant, levels = jnp.eye(len(signs) + 1)[0], jnp.concatenate([jnp.zeros(1), signs])
+    sd = 0.5 * jnp.sqrt(noisy.variance_per_scale) * noisy.scale_of(constant, levels)
+    return jnp.where(jnp.any(signs != 0.0), jnp.clip(share, 0.0, 1.0) + 2.0 * sd, 0.0)
 
 
 def _fitted(noisy: Noisy, inside):
@@ -339,13 +482,10 @@ def _tilt(places, form, spread):
 
 def _joint(noisy: Noisy, inside, a, b):
     """The covariance of r = N a and s = N b, the noises of both fits on the columns inside, (2 (p + 1), 2 (p + 1))."""
-    mask = inside.astype(a.dtype)
-    squares = noisy.variance_per_scale * noisy.scales**2
+    both = jnp.outer(inside, inside)
 
     def covariance(first, second):
-        crossed = squares * jnp.outer(second, first)
-        shared = jnp.diag(squares @ (first * second) - jnp.diagonal(crossed))
-        return (shared + crossed) * jnp.outer(mask, mask)
+        return jnp.where(both, noisy.covariance(first, second), 0.0)
 
     return jnp.block([[covariance(a, a), covariance(a, b)], [covariance(b, a), covariance(b, b)]])
 

@@ -37,6 +37,7 @@ SHARES = {"scores": Fraction(3, 4), "squares": Fraction(1, 4)}
 GRID = 2.0**24  # scores are rounded to its multiples, in units of their range, so that sums are exact
 MATRIX, SCORES = "matrix", "scores"  # what is released next
 RARE, HIDDEN, LOST = "rare levels", "other columns hidden by noise", "no interval"
+FITS = "noise of what is held fixed"
 _WAYS_OUT = "more records, a larger epsilon, closer bounds in the schema"
 UNCOMPARED = "first level is rare"
 RARE_LEVEL = (
@@ -55,6 +56,9 @@ SENTENCES = {
     f"would help: {_WAYS_OUT}, or fewer columns of Z that say nearly the same.",
     LOST: "An interval is missing: the noise hides how far a column varies within its bounds, apart from those held "
     f"fixed. The p-value needs no such number. What would help: {_WAYS_OUT}.",
+    FITS: "The noise of how X and Y go with the columns held fixed, and what levels that are not held fixed may leave, "
+    "make the interval more than twice as wide as it would be without. What would help: more records, a larger "
+    "epsilon, or fewer columns of Z, or levels of them.",
     score_law.DROWNED: "The noise hides how far the columns spread within their bounds, so the interval is as wide as "
     f"the largest spread that fits the release makes it. What would help: {_WAYS_OUT}.",
     score_law.WIDE: "The noise, which is set by the bounds, makes the interval more than twice as wide as it would be "
@@ -83,7 +87,7 @@ class MomentMatrix(PrivateQuery):
     def statistic(self, key, data):
         """The vector of `moments.vector`."""
         del key
-        return moments.vector(self.of.columns(data), self.euclidean)
+        return moments.vector(self.of.coded(data), self.euclidean)
 
     def partial(self, chunk, num_records=None):
         return sums.added(self, "on_grid", chunk, num_records, moment_test.sums_of_block)
@@ -91,7 +95,7 @@ class MomentMatrix(PrivateQuery):
     def on_grid(self, data, num_records):
         """The columns (n, p), as whole numbers."""
         del num_records
-        return self.of.columns(data) * moments.GRID
+        return self.of.coded(data) * moments.GRID
 
     def finish(self, totals):
         return moment_test.vector_of(totals, self.of.width, self.euclidean)
@@ -103,11 +107,12 @@ class MomentMatrix(PrivateQuery):
         """The moments with their noise: public."""
         scale = self.mechanism.scale(release.sensitivity)
         per_scale = self.mechanism.variance(release.sensitivity) / jnp.maximum(scale, 1e-30) ** 2
-        return _noisy(release.value, release.num_records, self.of.width, self.euclidean, scale, per_scale)
+        of_levels = self.of.coded_levels
+        return _noisy(release.value, release.num_records, self.of.width, self.euclidean, scale, per_scale, of_levels)
 
 
 # between two stages of a release nothing is traced, and two hundred small programs would be compiled one by one
-_noisy = kept_jit(Noisy.of, static_argnums=(2, 3))
+_noisy = kept_jit(Noisy.of, static_argnums=(2, 3, 6))
 
 
 @functools.partial(kept_jit, static_argnames=("correlation", "of_one_level", "levelled"))
@@ -155,6 +160,19 @@ class GridSums(PrivateTest):
         levelled, one = moment_columns.flags(columns), moment_columns.of_one_level(columns)
         return dataclasses.replace(self, levelled=levelled, of_one_level=one)
 
+    @property
+    def coded_levels(self) -> tuple[int, ...]:
+        """`of_one_level` of the columns whose moments are released as those of codes; () of none."""
+        return ()
+
+    def columns(self, data):
+        """Columns of the matrix on the grid of [-1, 1], (n, p)."""
+        raise NotImplementedError
+
+    def coded(self, data):
+        """The columns whose moments are released, (n, p)."""
+        return residual_scores.coded(self.columns(data), self.coded_levels)
+
     def on_grid(self, data, num_records):
         """Scores (n, k) of the records in units, as whole numbers of at most `GRID`."""
         raise NotImplementedError
@@ -200,6 +218,11 @@ class FoundWithSpread(Found):
         )
         return jnp.stack([self._noise * jnp.abs(1.0 - off * self.about.tilt), spread * jnp.abs(off)])
 
+    def notes(self):
+        others = self._sampling_variance + self._noise_variance
+        wide = self.about.variance > score_law.WIDE_NOISE * others
+        return {FITS: wide & ~self.about.unknown} | super().notes()
+
 
 @frozen_pytree
 class ResidualTest(GridSums):
@@ -239,6 +262,10 @@ class ResidualTest(GridSums):
         share = MATRIX_SHARE_GIVEN if test.adjusts else MATRIX_SHARE
         scores = dataclasses.replace(test, epsilon=None, mechanism=whole.share(1 - share), stage=SCORES)
         return Sequential(first=MomentMatrix(mechanism=whole.share(share), of=scores), second=scores, then=_with_scores)
+
+    @property
+    def coded_levels(self) -> tuple[int, ...]:
+        return self.of_one_level
 
     @property
     def adjusts(self) -> bool:

@@ -18,6 +18,7 @@ from jaxdp import null_laws
 MISS = 0.05  # one minus the coverage
 MISSED = 0.2  # one minus the power of a detectable target
 STEPS = 40
+ROUNDS = 6  # of the noise that grows with a detectable target: 1 % where it makes that twice as large
 SURELY = 3.0  # sds of the noise in a variance, which is larger once in 140 times at most
 MIN_SPREAD = 0.02  # of V: what a hypothetical target leaves of it at least
 WIDE_NOISE = 3.0  # times the sampling variance: the interval is twice as wide as without noise
@@ -148,17 +149,28 @@ class Found:
         return tuple(jnp.where(nothing, jnp.nan, end) for end in jnp.where(open_ended, limits, found))
 
     def detectable(self, level):
-        """The target that a test at this level would find with power 0.8; NaN where there is no interval."""
-        noise, variance = jnp.stack([self._noise]), self._sampling_variance + 1e-12
-        noise_sd = jnp.sqrt(self._noise_variance)
+        """The target that a test at this level would find with power 0.8, by the errors that `p_value` counts.
 
-        def tail(value):
-            return self.budget["scores"].combined_p_value(value, self._widened(value, variance, noise_sd), noise)
-
+        NaN where there is no interval; infinite where no target that is possible would do.
+        """
+        _, products = self.about.products(self.num_records, self._variance_per_scale)
+        variance = self._sampling_variance + products + 1e-12
         far = jnp.max(jnp.abs(jnp.stack(self.about.limits)))
-        widest = jnp.sqrt(self._widened(far, variance, noise_sd) ** 2 + noise_sd**2)
-        found = sum(null_laws.two_sided_quantile(tail, widest, share) for share in (level, 2.0 * MISSED))
-        return jnp.where(self.about.unknown, jnp.nan, found / self._per_unit)
+        away = -jnp.sign(self.about.offset)  # from an offset as far off as the target; 0 where scores are about 0
+
+        def found(_, target):
+            scales = self._scales(away * jnp.minimum(target, far))
+            noise_sd = jnp.sqrt(self._variance_per_scale * jnp.sum(scales**2))
+
+            def tail(value):
+                return self.budget["scores"].combined_p_value(value, self._widened(value, variance, noise_sd), scales)
+
+            widest = jnp.sqrt(self._widened(far, variance, noise_sd) ** 2 + noise_sd**2)
+            ends = [null_laws.two_sided_quantile(tail, widest, share) for share in (level, 2.0 * MISSED)]
+            return sum(ends) / self._per_unit
+
+        target = jax.lax.fori_loop(0, ROUNDS, found, jnp.zeros_like(variance))  # the noise grows with the target
+        return jnp.where(self.about.unknown, jnp.nan, jnp.where(target > far, jnp.inf, target))
 
     def notes(self) -> dict[str, Any]:
         """Why an interval is wide; bool."""

@@ -10,10 +10,11 @@ import pytest
 from scipy.stats import binom
 
 import jaxdp
-from jaxdp.data.dataset import Data
+from jaxdp import core
+from jaxdp.data.dataset import Column, Data, Domain
 from jaxdp.independence.continuous import residual_examples, residual_test
 from jaxdp.mechanisms import Exact
-from jaxdp.statistics import residual_scores
+from jaxdp.statistics import moments, residual_scores
 from jaxdp.statistics.residual_scores import Noisy
 
 METHODS = ["linear-regression", "partial-correlation"]
@@ -319,3 +320,98 @@ def test_an_effect_that_several_slopes_would_show_is_larger_than_one_that_one_wo
         data = Data(columns, y, None)
         found.append(np.min(test.detectable_effect(data, jaxdp.run(test, jax.random.key(0), data).release, 0.05)))
     assert found[1] > 1.08 * found[0]  # 3.23 sds for 2.80
+
+
+# --- a column of many levels
+
+
+GROUPS = 14
+
+
+def of_many_levels(key, n: int, moves: float, slope: float = 0.0) -> Data:
+    """x, y and an unordered z of so many even levels, along which both move."""
+    keys = jax.random.split(key, 3)
+    z = jax.random.randint(keys[0], (n,), 0, GROUPS)
+    x, y = jax.random.normal(keys[1], (n,)), jax.random.normal(keys[2], (n,))
+    both = moves * jnp.linspace(-1.7, 1.7, GROUPS)[z]
+    columns = (Column("continuous"),), (Column("continuous"),), (Column("categorical", GROUPS),)
+    scaled = [jnp.clip(values / 5.0, -1.0, 1.0) for values in (x + both, y + slope * x + both)]
+    return Data(scaled[0][:, None], scaled[1], z[:, None].astype(float), Domain(*columns))
+
+
+def answers_of_many_levels(count: int, test, n: int, moves: float, slope: float = 0.0):
+    """P-values and detectable slopes."""
+
+    def one(key):
+        key_data, key_test = jax.random.split(key)
+        data = of_many_levels(key_data, n, moves, slope)
+        found = core.run_opened(test, core.source_from_key(key_test), data)
+        return found.p_value, test.detectable_effect(data, found.release, 0.05)
+
+    return map(np.asarray, jax.jit(functools.partial(jax.lax.map, one, batch_size=25))(keys_of(count)))
+
+
+def keys_of(count: int):
+    return jax.random.split(jax.random.key(0), count)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_z_of_many_even_levels_is_held_fixed(method):
+    """Was: p = 1 at every epsilon from 4 on, since the first level was taken to be rare."""
+    rng = np.random.default_rng(0)
+    n, levels = 5000, [f"g{k}" for k in range(GROUPS)]
+    x, z = rng.normal(size=n), rng.choice(levels, n)
+    numbers = {name: {"kind": "continuous", "bounds": [-4, 4]} for name in "xy"}
+    schema = {"columns": numbers | {"z": {"kind": "categorical", "levels": levels}}}
+    table = {"x": x, "y": 0.3 * x + rng.normal(size=n), "z": z}
+    asked = {"x": "x", "y": "y", "given": "z", "schema": schema, "method": method}
+    found = jaxdp.test(table, epsilon=8.0, key=jax.random.key(0), **asked)
+    assert found.p_value < 1e-6
+    assert found.interval[1] - found.interval[0] < 0.2
+    assert residual_test.RARE not in found.to_dict()["effect_notes"]
+    null = jaxdp.test(table | {"y": rng.normal(size=n)}, epsilon=5.0, key=jax.random.key(0), **asked)
+    half = 0.5 * (null.interval[1] - null.interval[0])
+    assert 1.1 * half < null.missed()["detectable_effect"] < 2.5 * half  # was a fortieth, without noise of the fits
+
+
+def test_the_noise_of_moments_of_levels_is_as_told():
+    rng = np.random.default_rng(0)
+    numbers, n, scale = (1, 1, 1, 1, 2, 2, 0, 0), 2000, 2.0
+    first, second = rng.integers(0, 5, n), rng.integers(0, 3, n)
+    indicators = [np.where(z[:, None] == np.arange(1, k), 1.0, -1.0) for z, k in ((first, 5), (second, 3))]
+    values = np.column_stack([*indicators, np.clip(rng.normal(size=(n, 2)) / 3.0, -1.0, 1.0)])
+    values = np.round(values * moments.GRID) / moments.GRID
+    augmented = np.column_stack([np.ones(n), values])
+    true = augmented.T @ augmented / n
+    a, b = rng.normal(size=(2, 9))
+    with jax.enable_x64(True):
+        vector = moments.vector(residual_scores.coded(jnp.asarray(values), numbers), False)
+
+        def read(noise):
+            return Noisy.of(vector + noise, n, 8, False, scale, 1.0, numbers)
+
+        np.testing.assert_allclose(read(0.0 * vector).matrix, true, atol=1e-12)
+        drawn = scale * jnp.asarray(rng.normal(size=(4000, len(vector))))
+        errors = np.asarray(jax.vmap(lambda noise: read(noise).matrix)(drawn)) - true
+        told = read(0.0 * vector)
+        assert float(told.scale_of(a, b)) == pytest.approx(np.std(errors @ b @ a), rel=0.06)
+        assert float(told.scale_of(a)) == pytest.approx(np.std(errors @ a @ a), rel=0.06)
+        covariance, crossed = np.asarray(told.covariance(a, b)), np.cov((errors @ a).T, (errors @ b).T)[:9, 9:]
+    assert np.abs(covariance - crossed).max() < 0.12 * np.abs(crossed).max()
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+def test_level_given_many_levels_that_both_columns_follow():
+    """Was .22, since levels that were not held fixed were counted as few."""
+    p_values, _ = answers_of_many_levels(120, jaxdp.LinearRegression(epsilon=2.0), 5000, 2.0)
+    assert (p_values < 0.05).sum() <= binom.isf(1e-4, 120, 0.05)
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+def test_the_slope_that_would_have_been_found_given_many_levels_is_found_as_often_as_told():
+    test = jaxdp.LinearRegression(epsilon=8.0)
+    _, told = answers_of_many_levels(60, test, 5000, 0.0)
+    p_values, _ = answers_of_many_levels(100, test, 5000, 0.0, float(np.nanmedian(told)))
+    assert 0.65 <= (p_values < 0.05).mean() <= 0.95  # .8, and four standard errors

@@ -101,6 +101,6 @@ def test_the_rows_of_a_person_share_epsilon(lomas, querier, row_privacy, epsilon
         ({"x": ["dose"], "y": ["response"], "method": "nope"}, "no test called"),
     ],
 )
-def test_mistakes_of_the_question_are_lomas_own_errors(lomas, querier, asked, told):
+def test_mistakes_of_what_is_asked_are_lomas_own_errors(lomas, querier, asked, told):
     with pytest.raises(InvalidQueryException, match=told):
         querier().query(lomas.Query(epsilon=1.0, **asked))

@@ -35,6 +35,9 @@ MIN_LEFT = 0.02  # of the information about X, which the other columns leave at 
 MAX_DISPERSION = 1.5  # times the modelled variance of X's score that is believed although noise hides it
 HALVINGS, STEPS = 30, 6
 ROUNDING = 1e-6
+# Of an X of numbers whose bounds lie far out, clipped at 2.2 sds, in halves of that (#piled): mean off the centre, mean
+# off it away from the farther bound, and mean square below .18 of normal columns, from which on values are piled up
+OFF_CENTRE, OFF_BACKWARDS, MIN_SQUARE = 0.35, 0.15, 0.15
 
 
 def radius(num_columns: int, euclidean: bool) -> float:
@@ -90,7 +93,9 @@ class Start:
     scores say nothing of slope 0 (docs/theory/logistic_regression.md#rare). known: what the family has prepared of the
     other fields, where they are used many times. few: (d,), columns of a level that hardly any
     record has, as far as the noise shows, or that stands in for such a first level, `in_place`: their coordinates are
-    0. missed: what the records that may have them count for (`residual_scores.missed_variance`).
+    0. missed: what the records that may have them count for (`residual_scores.missed_variance`). far: whether X has
+    numbers whose bounds lie far out. piled: whether nearly all of them lie on one spot besides, so that X is clipped as
+    for its moments (docs/theory/poisson_regression.md#piled).
     """
 
     mean: Any
@@ -109,6 +114,8 @@ class Start:
     few: Any = False
     missed: Any = 0.0
     in_place: Any = False
+    far: Any = False
+    piled: Any = False
 
     @classmethod
     def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC, few=None, in_place=False) -> Start:
@@ -149,6 +156,16 @@ class Start:
         """The same where X has levels from -1 to 1: without a slope of X if the farther end is rare."""
         rare = self.farthest_level > self.family.rare
         return dataclasses.replace(self, rare=rare, slopes=_without_last(self.slopes, rare))
+
+    def about_numbers(self, mean, square, backwards, far) -> Start:
+        """The same where X has numbers: clipped, and without a slope of X, if they seem piled up on one spot.
+
+        mean, square: of X clipped, about its centre. backwards: -1 or 1, the side of its nearer bound. far: as the
+        field.
+        """
+        off = (jnp.abs(mean) > OFF_CENTRE) | (backwards * mean > OFF_BACKWARDS) | (square < MIN_SQUARE)
+        piled = far & off
+        return dataclasses.replace(self, far=far, piled=piled, rare=piled, slopes=_without_last(self.slopes, piled))
 
     @property
     def farthest_level(self):
@@ -196,7 +213,8 @@ class Start:
 
         With one number more where the family has `squares`: of X's score.
         """
-        whitened = (values - self.mean[None]) @ self.root.T
+        held = values.at[:, -1].set(jnp.clip(values[:, -1], -1.0, 1.0))
+        whitened = (jnp.where(self.piled, held, values) - self.mean[None]) @ self.root.T
         z = jnp.concatenate([jnp.ones((len(values), 1), whitened.dtype), whitened], axis=1)
         weighed = z * self.weights[None]
         square = jnp.sum(weighed**2, axis=1) if self.euclidean else jnp.sum(jnp.abs(weighed), axis=1) ** 2
@@ -267,10 +285,14 @@ class Sums:
 
         Or far fewer: a few records far from all others vary X, and count little.
         """
+        return self._more | self._rare | self.start.piled
+
+    @property
+    def _more(self):
+        """Whether more records count than there are by far."""
         row = self.model[1][-1, -1]
         sd = self.information_noise[-1] * jnp.sqrt(self.variance_per_scale)
-        more = self.information[-1] - 2.0 * sd > self.start.family.uneven * self.num_records * row
-        return more | self._rare
+        return self.information[-1] - 2.0 * sd > self.start.family.uneven * self.num_records * row
 
     @property
     def _rare(self):
@@ -376,11 +398,13 @@ class Sums:
         noise = self.variance_per_scale * jnp.sum((back * self.score_noise[None]) ** 2)
         moved = moved * _left_by(noise, moved)
         moved = moved * jnp.minimum(1.0, LONGEST / (jnp.sqrt(jnp.sum(moved**2)) + 1e-12))
-        slopes = _without_last(self.start.slopes + jnp.where(self.clear >= CLEAR, moved, 0.0), self._rare)
+        piled = self.start.piled | (self.start.far & self._more)
+        rare = self._rare | piled
+        slopes = _without_last(self.start.slopes + jnp.where(self.clear >= CLEAR, moved, 0.0), rare)
         reach = jnp.where(self._as_normal, self._reach(share), 1.0) if share else self.start.reach
         step = slopes - self.start.slopes
-        changed = {"slopes": slopes, "reach": reach, "step": step, "scored": self.scores, "rare": self._rare}
-        return dataclasses.replace(self.start, **changed, known=None)
+        changed = {"slopes": slopes, "reach": reach, "step": step, "scored": self.scores, "rare": rare}
+        return dataclasses.replace(self.start, **changed, piled=piled, known=None)
 
     def _overshot(self, products):
         """By what factor the step before was too long, at least 1: how much more the scores changed than modelled.

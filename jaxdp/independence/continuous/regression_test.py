@@ -393,14 +393,17 @@ def _with_scales(test, query, released):
 
 # between two stages of a release nothing is traced, and hundreds of small programs would be compiled one by one
 @functools.partial(jax.jit, static_argnames=("euclidean", "family", "of_levels", "of_one_level"))
-def _started(noisy, euclidean: bool, family, of_levels: bool, of_one_level: tuple[int, ...]) -> Start:
-    """of_levels: whether X has levels."""
+def _started(noisy, reach, centre, euclidean: bool, family, of_levels: bool, of_one_level: tuple[int, ...]) -> Start:
+    """of_levels: whether X has levels. reach: of its bounds, in sds. centre: of X, in half ranges."""
     noise = jnp.sqrt(noisy.variance_per_scale) * noisy.scales[1, 1]
     numbers = np.array([*of_one_level[:-1], 0, 0])  # not of X, and Y
     levels = residual_scores.RareLevels.of(noisy, numbers, numbers > 0)
     few = (levels.rare | levels.in_place)[:-1]
     found = Start.about(noisy.matrix, noise, euclidean, family, few, levels.in_place[:-1])
-    found = found.about_levels() if of_levels else found
+    if of_levels:
+        found = found.about_levels()
+    else:
+        found = found.about_numbers(noisy.matrix[0, -2], noisy.matrix[-2, -2], jnp.sign(centre), reach > FAR_BOUNDS)
     unheld = jnp.concatenate([levels.shares, levels.first_shares])
     far = found.farthest_level if of_levels else 1.0, family.shift_of_rare(0.5 * (1.0 + noisy.matrix[0, -1]))
     return dataclasses.replace(found, missed=residual_scores.missed_variance(unheld, *far))
@@ -408,8 +411,9 @@ def _started(noisy, euclidean: bool, family, of_levels: bool, of_one_level: tupl
 
 def _with_start(test, query, released):
     noisy = jax.tree.map(jax.lax.stop_gradient, query.noisy(released))
+    of_x = test.reach_of_bounds, test._scaling()[0][-1]
     return dataclasses.replace(
-        test, start=_started(noisy, query.euclidean, test.family, test.levelled[-1], test.of_one_level)
+        test, start=_started(noisy, *of_x, query.euclidean, test.family, test.levelled[-1], test.of_one_level)
     )
 
 

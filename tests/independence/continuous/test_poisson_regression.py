@@ -435,6 +435,60 @@ def test_level_beside_a_rare_x_that_goes_with_z(name):
     assert np.sum(p < 0.05) <= binom.isf(1e-4, 60, 0.05)
 
 
+def amounts_beside_z(key, n: int, share: float):
+    """(z, x on [-1, 1], counts): amounts that a share has, whose z is higher; x says nothing given z."""
+    of_x, of_z, of_amount, of_y = jax.random.split(key, 4)
+    has = jax.random.bernoulli(of_x, share, (n,))
+    z = jax.random.normal(of_z, (n,)) + 2.3 * has
+    x = jnp.where(has, jnp.minimum(0.25 * jax.random.exponential(of_amount, (n,)) - 1.0, 1.0), -1.0)
+    return z, x, poisson_examples.counted(jax.random.uniform(of_y, (n,)), jnp.exp(0.5 * z - 0.3), 12)
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+@pytest.mark.parametrize(("name", "share"), [("poisson", 0.05), ("poisson", 0.15), ("loss", 0.05)])
+def test_level_beside_amounts_that_few_have_and_that_go_with_z(name, share):
+    """Nearly all true nulls were rejected by counts: the scale of X was that of the noise in its centre."""
+    loss = jaxdp.MEstimator(loss=lambda t, y: jnp.exp(t) - y * t, high=12.0, epsilon=1.0)
+    test = {"poisson": jaxdp.PoissonRegression(epsilon=1.0), "loss": loss}[name]
+    domain = Domain((Column(name="dose", from_zero=True),), (VISITS,), (Column(name="age"),))
+
+    @jax.jit
+    def every(keys):
+        def one(key):
+            z, x, counts = amounts_beside_z(jax.random.fold_in(key, 1), 50_000, share)
+            data = Data(x, counts / 6.0 - 1.0, jnp.clip(z / 6.0, -1.0, 1.0)[:, None], domain)
+            found = jaxdp.run(test, key, data)
+            return found.p_value, found.interval[0]
+
+        return jax.lax.map(one, keys, batch_size=10)
+
+    p, low = map(np.asarray, every(jax.random.split(jax.random.key(0), 60)))
+    assert np.sum(p < 0.05) <= binom.isf(1e-4, 60, 0.05)
+    assert np.isnan(low).all(), "an interval would be that of amounts clipped near 0"
+
+
+@pytest.mark.parametrize(
+    ("mean", "square", "backwards", "piled"),
+    [
+        (0.0, 0.18, 1.0, False),
+        (-0.3, 0.2, 1.0, False),
+        (0.3, 0.2, 1.0, True),
+        (0.4, 0.2, -1.0, True),
+        (0, 0.1, 1, True),
+    ],
+)
+def test_numbers_are_piled_up_where_their_clipped_mean_and_square_are_those_of_no_column_with_two_tails(
+    mean, square, backwards, piled
+):
+    values, y = counts(0, 400, [0.2, 0.3])
+    start = start_of(values / 4.0, y)
+    assert bool(start.about_numbers(mean, square, backwards, far=True).piled) == piled
+    near = start.about_numbers(mean, square, backwards, far=False)
+    assert not near.piled, "bounds that are near leave nothing far out"
+    assert near.slopes[-1] == start.slopes[-1]
+
+
 def test_more_rounds_cost_no_more_than_one():
     data = poisson_examples.answers(jax.random.key(0), 300_000)
     found = jaxdp.run(jaxdp.PoissonRegression(epsilon=1.0), jax.random.key(1), data)

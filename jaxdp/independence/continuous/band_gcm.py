@@ -81,7 +81,9 @@ class BandGCM(BandTest):
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho). variance="released" spends 15 % on Q.
     P-value: exact for the noise; the null variance is bounded by n (1/9 + 7/(36 k)) whatever the laws of X and Y, or
     estimated from the released Q. Level: the laws (not only means) of X and of Y given z must change gradually, one
-    of them if the other does not change; `validity` says how gradually. Records must be independent given Z.
+    of them if the other does not change; `validity` says how gradually. Cycles of z that are shorter than about 30 to
+    60 records and common to X and Y are taken for dependence; a time declared as a date has its cycles conditioned on.
+    Records must be independent given Z.
 
     num_neighbors: k; default 1 below 500 records, 2 below 5000, 4 below 50000, then 8; for dates with times, whose
         records are compared within one hour of one day, at most a quarter of the records that there are for each.

@@ -93,7 +93,8 @@ def band_rule(
     weak = num_records * STRONG_EFFECT < NEEDED_Z * spread
     flags = _flags((LOW_POWER, weak), (NARROW_KERNEL, narrow), (LABELS_IN_Z, labels))
     sentence = (
-        f"The level holds if X and Y change gradually with Z. {_places(jumps)} "
+        "The level holds if X and Y change gradually with Z, and in no cycle shorter than about 60 records: declare a "
+        f"time as a date, whose cycles are conditioned on. {_places(jumps)} "
         f"(n = {num_records}, {_counted(num_neighbors, 'neighbour')}); {JUMP}, and smaller sudden changes add up to "
         "one. "
     )

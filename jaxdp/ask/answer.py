@@ -105,7 +105,7 @@ def answer_of(result: Result, query: Any, test: Any, data: Any, *, recorded: boo
     # plain numbers: float64 arrays of JAX would be cut to float32 wherever x64 is off
     fields |= {name: effects.numbers(fields[name]) for name in ("p_value", "effect", "interval")}
     fields["p_value"] = p_values.floored(fields["p_value"])
-    with keys.precision(result.mode):  # in which the release's programs were compiled: they are not compiled twice
+    with keys.precision(result.mode):  # where programs of the release are kept: elsewhere they are compiled anew
         content = describe(result, query, test, data, recorded=recorded, unsized=unsized)
     return Answer(**fields, content=content, test=test, schema=query.schema)
 

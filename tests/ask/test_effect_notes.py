@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.ask import detectable
+from jaxdp._base import programs
+from jaxdp.ask import detectable, effects
 from jaxdp.ask.effects import ANY_SIZE_TOLD
 from jaxdp.independence.continuous import residual_test
 from jaxdp.independence.tables import cramers_v, noisy_table
@@ -32,6 +33,19 @@ def test_an_interval_of_every_possible_size_is_told_and_not_shown():
     assert found.effect is None
     assert found.interval is None
     assert f"  effect     {ANY_SIZE_TOLD[:40]}" in str(found)
+
+
+@pytest.mark.parametrize("key", [None, jax.random.key(0)])
+def test_an_answer_is_told_where_programs_of_its_release_are_kept(monkeypatch, key):
+    """Elsewhere they would be compiled a second time, and go to a cache that is not the owner's."""
+    settings = dict.fromkeys(programs._NOWHERE, None)
+    monkeypatch.setattr(programs, "_kept", [])
+    kept = []
+    monkeypatch.setattr(effects, "notes", lambda *_: kept.append({n: getattr(jax.config, n) for n in settings}) or {})
+    columns = {name: np.random.default_rng(0).integers(0, 2, 200).astype(str) for name in "xy"}
+    schema = {"columns": {"x": levels(2), "y": levels(2)}}
+    jaxdp.test(columns, schema=schema, epsilon=1.0, key=key, x="x", y="y", method="projected-chi2")
+    assert (kept == [programs._NOWHERE]) == (key is None)
 
 
 def test_two_levels_each_have_a_size():

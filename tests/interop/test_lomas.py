@@ -85,6 +85,7 @@ def test_an_answer_is_by_the_metadata_and_costs_what_was_asked(lomas, querier):
     assert "Dependence found" in result.text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("row_privacy", "epsilon"), [(False, 1.0), (True, 4.0)])
 def test_the_rows_of_a_person_share_epsilon(lomas, querier, row_privacy, epsilon):
     asked = lomas.Query(x=["dose"], y=["response"], epsilon=4.0)

@@ -355,6 +355,7 @@ def keys_of(count: int):
     return jax.random.split(jax.random.key(0), count)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", METHODS)
 def test_a_z_of_many_even_levels_is_held_fixed(method):
     """Was: p = 1 at every epsilon from 4 on, since the first level was taken to be rare."""

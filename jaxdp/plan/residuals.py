@@ -32,8 +32,10 @@ def _power(
     bound = moments.frobenius_bound(width) if normal else moments.l1_bound(width)
     scale = laws.Noise.of(epsilon, share, bound).scale
     drawn = scale * laws.stratified_noise(CASES, (moments.num_entries(width),), normal)
+    of_z = moment_columns.of_one_level(setting.z)
+    numbers = (*of_z, *(0 for _ in range(width - len(of_z))))
     with jax.enable_x64(True):
-        found = _scores(truth, drawn, float(n), scale, given, x, y, normal, correlation)
+        found = _scores(truth, drawn, float(n), scale, given, x, y, normal, correlation, numbers)
         about = {name: np.asarray(values)[:, None] for name, values in found.items()}
     of_scores, of_squares = (
         laws.Noise.of(epsilon, (1.0 - share) * float(residual_test.SHARES[name]), 1.0) for name in ("scores", "squares")
@@ -61,15 +63,19 @@ slope_power = functools.partial(_power, correlation=False)
 correlation_power = functools.partial(_power, correlation=True)
 
 
-@functools.partial(kept_jit, static_argnames=("normal", "correlation"))
-def _scores(truth, drawn, num_records, scale, given, x, y, normal: bool, correlation: bool):
+@functools.partial(kept_jit, static_argnames=("normal", "correlation", "of_one_level"))
+def _scores(
+    truth, drawn, num_records, scale, given, x, y, normal: bool, correlation: bool, of_one_level: tuple[int, ...]
+):
     """What the test reads of its scores for each case of the noise, and mean and mean square of a score."""
     p = len(given)
-    vector = moments.vector_of_means(truth, num_records, normal)
+    to_codes = np.linalg.inv(residual_scores.basis_of(of_one_level))  # moments of levels are released as those of codes
+    vector = moments.vector_of_means(to_codes @ truth @ to_codes.T, num_records, normal)
+    per_scale = 1.0 if normal else 2.0
 
     def of(noise):
-        noisy = residual_scores.Noisy.of(vector + noise, num_records, p, normal, scale, 1.0 if normal else 2.0)
-        about = residual_scores.scores(noisy, x, y, given, correlation)
+        noisy = residual_scores.Noisy.of(vector + noise, num_records, p, normal, scale, per_scale, of_one_level)
+        about = residual_scores.scores(noisy, x, y, given, correlation, of_one_level)
         sides = jnp.stack([about.a, about.b])
         residuals = sides @ truth @ sides.T
 

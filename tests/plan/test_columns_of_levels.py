@@ -56,6 +56,15 @@ def test_score_tests_are_planned_with_what_the_noise_hides(n, epsilon, effect, y
 
 
 @pytest.mark.full
+def test_a_slope_given_many_levels_is_found_as_often_as_planned():
+    setting = plan.Setting(x=NUMBER, y=NUMBER, z=(Column("categorical", 14),), scaled=True)
+    effect = plan.detectable_effect("linear-regression", n=20_000, epsilon=2.0, power=0.8, setting=setting)
+    assert effect < 0.1
+    counted = simulated("linear-regression", 20_000, 2.0, effect, setting, replicates=200)
+    assert counted.rate == pytest.approx(0.8, abs=0.085)  # three standard errors
+
+
+@pytest.mark.full
 def test_strata_of_few_records_are_planned():
     """The noise may leave no record in a table whose margins make a null."""
     setting = plan.Setting(x=FOUR, y=FOUR, z=(TWO,), scaled=True)

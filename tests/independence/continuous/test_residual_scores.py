@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 import jaxdp
 from jaxdp import core
+from jaxdp.audit import bounds as audit_bounds
 from jaxdp.data.dataset import Column, Data, Domain
 from jaxdp.independence.continuous import residual_examples, residual_test
 from jaxdp.mechanisms import Exact
@@ -399,6 +400,25 @@ def test_the_noise_of_moments_of_levels_is_as_told():
         assert float(told.scale_of(a)) == pytest.approx(np.std(errors @ a @ a), rel=0.06)
         covariance, crossed = np.asarray(told.covariance(a, b)), np.cov((errors @ a).T, (errors @ b).T)[:9, 9:]
     assert np.abs(covariance - crossed).max() < 0.12 * np.abs(crossed).max()
+
+
+@pytest.mark.parametrize(("levels", "reached"), [(3, 0.86), (4, 0.87), pytest.param(14, 0.69, marks=pytest.mark.full)])
+def test_one_record_moves_moments_of_codes_within_their_bound(levels, reached):
+    """Every pair of records of corners and levels, and cells that no schema allows; codes do not fill their cube."""
+    odd = [(np.nan, 1.0, 0), (1.0, np.nan, 1), (1.0, 1.0, np.nan), (np.inf, -1.0, levels + 5.0), (1.0, -np.inf, -3.0)]
+    records = [*itertools.product((-1.0, 0.0, 1.0), (-1.0, 0.0, 1.0), range(levels)), *odd]
+    columns = (Column("continuous"),), (Column("continuous"),), (Column("categorical", levels),)
+
+    def holding(record):
+        x, y, z = jnp.zeros((3, 200)).at[:, 0].set(jnp.asarray(record, float))
+        return Data(x[:, None], y, z[:, None], Domain(*columns))
+
+    with jax.enable_x64(True):
+        stages = audit_bounds.stages(jaxdp.LinearRegression(epsilon=1e3), holding(records[0]), jax.random.key(0))
+        (query,) = (query for _, query in stages if isinstance(query, residual_test.MomentMatrix))
+        released = np.array([query.statistic(jax.random.key(0), holding(record)) for record in records])
+    change = np.abs(released[:, None] - released[None]).sum(axis=-1).max() / query.sensitivity(200).bound
+    assert reached < change <= 1.0
 
 
 @pytest.mark.full

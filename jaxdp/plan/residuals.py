@@ -29,11 +29,10 @@ def _power(
     truth, x, y, given = second_moments(setting, effect)
     normal, width = isinstance(epsilon, laws.Concentrated), len(given)
     share = float(residual_test.MATRIX_SHARE_GIVEN if given.any() else residual_test.MATRIX_SHARE)
-    bound = moments.frobenius_bound(width) if normal else moments.l1_bound(width)
-    scale = laws.Noise.of(epsilon, share, bound).scale
-    drawn = scale * laws.stratified_noise(CASES, (moments.num_entries(width),), normal)
     of_z = moment_columns.of_one_level(setting.z)
     numbers = (*of_z, *(0 for _ in range(width - len(of_z))))
+    scale = laws.Noise.of(epsilon, share, residual_scores.moments_bound(numbers, normal)).scale
+    drawn = scale * laws.stratified_noise(CASES, (moments.num_entries(width),), normal)
     with jax.enable_x64(True):
         found = _scores(truth, drawn, float(n), scale, given, x, y, normal, correlation, numbers)
         about = {name: np.asarray(values)[:, None] for name, values in found.items()}

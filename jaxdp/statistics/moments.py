@@ -38,7 +38,7 @@ def l1_bound(num_columns: int) -> float:
     return p * (p + 1.0 + MEAN_WEIGHT) ** 2 / (2.0 * (p + 1.0))
 
 
-def frobenius_bound(num_columns: int) -> float:
+def frobenius_bound(num_columns: float) -> float:
     """How far replacing one record moves the vector for L2, at most; attained."""
     return math.sqrt(2.0) * (num_columns + MEAN_WEIGHT**2)
 

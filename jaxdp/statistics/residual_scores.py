@@ -9,11 +9,14 @@ unit of the slope or correlation. Theory: docs/theory/residual_scores.md.
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.statistics import moments
@@ -21,6 +24,9 @@ from jaxdp.statistics import moments
 CLEAR = 3.0  # sds of its noise that a variance must have
 SEEN = 2.0  # the same of a residual: it only decides whether there is an interval
 SURE = 12.0  # sds of its noise that a residual variance must have before scores are about a slope by it
+MAX_LEVELS = 256  # of a column up to which the bound of moments of codes is worked out
+MAX_PAIRS = 1024  # of levels of two columns, the same
+MAX_CENTRES = 256  # of zonogons; beyond them indicators of further columns count as any numbers within their box
 SPREAD = 0.35  # of a score's range: what the range of the spread counts that is released with it
 LEAST = 0.02  # of a residual variance: what a noisy spread leaves of it at least
 FAR = 3.0  # times the ratio of noisy sds: no slope is larger
@@ -177,6 +183,35 @@ def basis_of(of_one_level) -> np.ndarray:
     return basis
 
 
+@functools.lru_cache(maxsize=64)
+def moments_bound(of_one_level: tuple[int, ...], euclidean: bool) -> float:
+    """How far replacing one record moves the vector of moments of `coded` columns, at most: a record has one of the
+    levels of each column, and their codes do not fill their box (docs/theory/residual_scores.md#sensitivity).
+    """
+    codes = [codes_of(1 + int(group.sum())) for group in several_levels(of_one_level)]
+    others = len(of_one_level) - sum(code.shape[1] for code in codes)
+    if euclidean:
+        return moments.frobenius_bound(others + sum(float(np.max(np.sum(code**2, axis=1))) for code in codes))
+    in_box = moments.l1_bound(len(of_one_level))
+    pairs = [len(code) * len(other) for code, other in itertools.combinations(codes, 2)]
+    if max(map(len, codes), default=0) > MAX_LEVELS or max(pairs, default=0) > MAX_PAIRS:
+        return in_box
+    bound = moments.l1_bound(others)
+    for code in codes:
+        rows, columns = np.triu_indices(code.shape[1])
+        own = _distances(np.concatenate([code[:, rows] * code[:, columns], moments.MEAN_WEIGHT * code], axis=1))
+        bound += float(np.max(own + others * np.maximum(_distances(code), _distances(code, -code))))
+    for code, other in itertools.combinations(codes, 2):
+        products = code[:, None, :, None] * other[None, :, None, :]
+        bound += float(np.max(_distances(products.reshape(len(code) * len(other), -1))))
+    return min((1.0 + 1e-12) * bound, in_box)
+
+
+def _distances(rows, others=None):
+    """In L1, of rows (m, k) to rows (m, k), (m, m)."""
+    return cdist(rows, rows if others is None else others, "cityblock")
+
+
 def coded(columns, of_one_level):
     """Columns (n, p) with codes in place of the indicators of several levels, of which noise hides less (#codes)."""
     if not several_levels(of_one_level):
@@ -282,7 +317,7 @@ def scores(noisy: Noisy, x, y, given, correlation: bool, of_one_level=None, leve
         most = FAR * jnp.sqrt((var_y + CLEAR * noisy.sd_of(b)) / var_x)
         far = (-most, most)
     coefficients, spread = jnp.stack(form), jnp.stack(spreads)
-    edges = Edges.of(a, b)
+    edges = Edges.of(a, b, tuple(several_levels(numbers)))
     ends_of_levels = edges.far / jnp.sqrt(jnp.stack([var_x, var_y]))
     with_levels = jnp.zeros(p, bool) if levelled is None else jnp.asarray(levelled)
     missed = missed_variance(unheld, *jnp.where(with_levels[jnp.stack([x, y])], ends_of_levels, 1.0))
@@ -425,32 +460,47 @@ def _clear(variance, noisy: Noisy, a):
 
 @frozen_pytree
 class Edges:
-    """The edges of the zonogon of (u, v) = (a'W, b'W), w in the box [-1, 1]^p: its generators by their angles.
+    """The edges of the zonogons of (u, v) = (a'W, b'W), W of any record: their generators by their angles.
 
-    Edges run there and back, and serve every form of (u, v). starts, steps: (2 p, 2). far: bounds of |u| and |v|.
+    A record lies in the box [-1, 1]^p, and of a column of several unordered levels has one: a zonogon of the other
+    columns about each choice of levels. Edges run there and back, and serve every form of (u, v). starts, steps:
+    (m, 2).
+    far: bounds of |u| and |v|. terms: sums of the sizes of what they are added up from, which their roundings follow.
     """
 
     starts: Any
     steps: Any
     far: Any
+    terms: Any
 
     @classmethod
-    def of(cls, a, b) -> Edges:
-        """a, b: (p + 1,), the constant first."""
-        centre = jnp.stack([a[0], b[0]])
-        sides = jnp.stack([a[1:], b[1:]], axis=1)
+    def of(cls, a, b, groups: Sequence[np.ndarray] = ()) -> Edges:
+        """a, b: (p + 1,), the constant first. groups: as of `several_levels`; public, known when this is compiled."""
+        free, centres = np.ones(len(a) - 1, bool), jnp.stack([a[0], b[0]])[None]
+        both = jnp.stack([a[1:], b[1:]], axis=1)
+        for group in sorted(groups, key=np.sum):
+            levels = 1 + int(group.sum())
+            if len(centres) * levels > MAX_CENTRES:
+                break
+            of_levels = 2.0 * np.eye(levels)[:, 1:] - 1.0
+            centres = (centres[:, None] + (jnp.asarray(of_levels, both.dtype) @ both[group])[None]).reshape(-1, 2)
+            free &= ~group
+        sides = both[free] if free.any() else jnp.zeros((1, 2), both.dtype)
         up = (sides[:, 1] > 0.0) | ((sides[:, 1] == 0.0) & (sides[:, 0] > 0.0))
         sides = jnp.where(up[:, None], sides, -sides)
         sides = sides[jnp.argsort(jnp.arctan2(sides[:, 1], sides[:, 0]))]
         offsets = jnp.cumsum(2.0 * sides, axis=0) - 2.0 * sides - jnp.sum(sides, axis=0)[None]
-        starts = jnp.concatenate([centre[None] + offsets, centre[None] - offsets])
-        far = jnp.abs(jnp.stack([a[0], b[0]])) + jnp.stack([jnp.sum(jnp.abs(side[1:])) for side in (a, b)])
-        return cls(starts=starts, steps=jnp.concatenate([2.0 * sides, -2.0 * sides]), far=far)
+        there, back = centres[:, None] + offsets[None], centres[:, None] - offsets[None]
+        starts = jnp.concatenate([there, back], axis=1)
+        steps = jnp.broadcast_to(jnp.concatenate([2.0 * sides, -2.0 * sides]), starts.shape)
+        far = jnp.max(jnp.abs(centres), axis=0) + jnp.sum(jnp.abs(sides), axis=0)
+        terms = jnp.stack([jnp.sum(jnp.abs(a)), jnp.sum(jnp.abs(b))])
+        return cls(starts=starts.reshape(-1, 2), steps=steps.reshape(-1, 2), far=far, terms=terms)
 
     def places(self, form):
         """0 and points (u, v), among them those of the smallest and largest form.
 
-        On an edge the form is a parabola; inside of the zonogon it has no extremum but 0 at the origin.
+        On an edge the form is a parabola; inside of a zonogon it has no extremum but 0 at the origin.
         """
         starts, steps = self.starts, self.steps
         curved, begin, end = (_form(form, *points.T) for points in (steps, starts, starts + steps))
@@ -459,13 +509,13 @@ class Edges:
         return jnp.concatenate([starts, starts + steps, starts + top[:, None] * steps, jnp.zeros((1, 2))])
 
     def extremes(self, form):
-        """Smallest and largest value of the form over the zonogon; 0 counted in."""
+        """Smallest and largest value of the form over the zonogons; 0 counted in."""
         return self.extremes_at(self.places(form), form)
 
     def extremes_at(self, places, form):
         """The same from `places` of this form."""
-        found, far = _form(form, *places.T), self.far
-        slack = SLACK * jnp.sum(jnp.abs(form) * jnp.stack([far[0] ** 2, far[0] * far[1], far[1] ** 2]))
+        found, (first, second) = _form(form, *places.T), self.terms
+        slack = SLACK * jnp.sum(jnp.abs(form) * jnp.stack([first**2, first * second, second**2]))
         return jnp.min(found) - slack, jnp.max(found) + slack
 
 

@@ -381,11 +381,12 @@ def vector_of(totals, num_columns: int, euclidean: bool):
     return np.concatenate([flat, totals["sums"] / moments.GRID]) * moments.weights(num_columns, euclidean)
 
 
-def sensitivity_of(num_columns: int, norm: Norm, num_records: int) -> Sensitivity:
-    """How far one record moves `moments.vector`."""
+def sensitivity_of(num_columns: int, norm: Norm, num_records: int, bound: float | None = None) -> Sensitivity:
+    """How far one record moves `moments.vector`: as far as in the box, or by a bound that is known."""
     euclidean = norm is Norm.L2
     limit = moments.weights(num_columns, euclidean) * num_records
-    bound = moments.frobenius_bound(num_columns) if euclidean else moments.l1_bound(num_columns)
+    if bound is None:
+        bound = moments.frobenius_bound(num_columns) if euclidean else moments.l1_bound(num_columns)
     return Sensitivity(bound, norm, Relation.REPLACE_ONE, lower=-limit, upper=limit)
 
 

@@ -71,7 +71,8 @@ class MomentMatrix(PrivateQuery):
     """Sums, and sums of products of columns scaled by their public bounds; no other clip.
 
     Statistic, sensitivity: those of `statistics/moments.py`; replace-one, p (p + 1.5)^2/(2 (p + 1)) in L1 for p
-    columns, sqrt(2) (p + 1/4) in L2 (docs/theory/partial_correlation.md#sensitivity). Privacy: that of the mechanism.
+    columns, sqrt(2) (p + 1/4) in L2 (docs/theory/partial_correlation.md#sensitivity); less where unordered levels have
+    codes (docs/theory/residual_scores.md#sensitivity). Privacy: that of the mechanism.
     """
 
     of: Any = None  # the test, which knows the columns
@@ -101,7 +102,8 @@ class MomentMatrix(PrivateQuery):
         return moment_test.vector_of(totals, self.of.width, self.euclidean)
 
     def sensitivity(self, num_records):
-        return moment_test.sensitivity_of(self.of.width, self.mechanism.norm, num_records)
+        bound = residual_scores.moments_bound(self.of.coded_levels, self.euclidean) if self.of.coded_levels else None
+        return moment_test.sensitivity_of(self.of.width, self.mechanism.norm, num_records, bound)
 
     def noisy(self, release) -> Noisy:
         """The moments with their noise: public."""

@@ -12,9 +12,10 @@ from scipy.stats import binom
 import jaxdp
 from jaxdp import core
 from jaxdp.audit import bounds as audit_bounds
+from jaxdp.core import Norm
 from jaxdp.data.dataset import Column, Data, Domain
 from jaxdp.independence.continuous import residual_examples, residual_test
-from jaxdp.mechanisms import Exact
+from jaxdp.mechanisms import Exact, Gaussian, Laplace
 from jaxdp.statistics import moments, residual_scores
 from jaxdp.statistics.residual_scores import Noisy
 
@@ -242,6 +243,41 @@ def test_no_record_passes_the_computed_range_and_some_reach_it(correlation):
         assert 0.97 * float(found.largest) < np.abs(scores).max() <= float(found.largest) + slack
 
 
+def all_records(levels, num_free: int, rng):
+    """Of every choice of levels, corners, points of edges and random points of the box of the other columns."""
+    line = np.linspace(-1.0, 1.0, 81)[:, None]
+    edges = []
+    for axis, ends in itertools.product(range(num_free), itertools.product((-1.0, 1.0), repeat=num_free - 1)):
+        edges.append(np.insert(np.tile(ends, (len(line), 1)), [axis], line, axis=1))
+    free = np.concatenate([*edges, rng.uniform(-1, 1, (500, num_free))])
+    chosen = itertools.product(*(2.0 * np.eye(count)[:, 1:] - 1.0 for count in levels))
+    return np.concatenate([np.hstack([np.tile(np.concatenate(each), (len(free), 1)), free]) for each in chosen])
+
+
+@pytest.mark.parametrize("correlation", [False, True])
+def test_no_record_with_one_level_each_passes_the_range_and_some_reach_it(correlation):
+    """Two columns of unordered levels, a third number given; the range of the box is 1.6 to 1.8 times as large."""
+    rng, numbers, count = np.random.default_rng(0), (1, 1, 1, 2, 2, 0, 0, 0), 2000
+    records, given = all_records((4, 3), 3, rng), np.arange(8) < 6
+    for _ in range(6):
+        first, second = rng.choice(4, count, p=rng.dirichlet(2.0 * np.ones(4))), rng.integers(0, 3, count)
+        indicators = [np.where(z[:, None] == np.arange(1, k), 1.0, -1.0) for z, k in ((first, 4), (second, 3))]
+        number, along = rng.uniform(-1, 1, count), 0.25 * (first - 1.5)
+        x = np.clip(0.3 * rng.normal(size=count) + along + 0.2 * number, -1, 1)
+        y = np.clip(0.3 * rng.normal(size=count) + along + 0.3 * x, -1, 1)
+        augmented = np.column_stack([np.ones(count), *indicators, number, x, y])
+        noisy = Noisy(
+            matrix=jnp.asarray(augmented.T @ augmented / count), scales=jnp.full((9, 9), 1e-6), variance_per_scale=1.0
+        )
+        found = residual_scores.scores(noisy, 6, 7, given, correlation, numbers)
+        scores, rest = (np.asarray(one) for one in found.of(jnp.asarray(records)))
+        together = [np.ptp(scores / float(found.range) + side * rest / float(found.widest)) for side in (1.0, -1.0)]
+        assert 0.97 < max(together) <= 1.0
+        assert 0.97 * float(found.largest) < np.abs(scores).max() <= float(found.largest)
+        boxed = residual_scores.scores(noisy, 6, 7, given, correlation)
+        assert 1.5 < float(boxed.range / found.range) < 1.9
+
+
 @pytest.mark.parametrize("correlation", [False, True])
 def test_a_range_computed_in_float32_holds_the_scores_of_float64(correlation):
     """Where y is all but x the terms of a score cancel, and a range in float32 may be too small by its roundings."""
@@ -402,9 +438,18 @@ def test_the_noise_of_moments_of_levels_is_as_told():
     assert np.abs(covariance - crossed).max() < 0.12 * np.abs(crossed).max()
 
 
-@pytest.mark.parametrize(("levels", "reached"), [(3, 0.86), (4, 0.87), pytest.param(14, 0.69, marks=pytest.mark.full)])
-def test_one_record_moves_moments_of_codes_within_their_bound(levels, reached):
-    """Every pair of records of corners and levels, and cells that no schema allows; codes do not fill their cube."""
+@pytest.mark.parametrize(
+    ("levels", "mechanism", "reached"),
+    [
+        (3, Laplace(1e3), 0.86),  # the bound is that of the box, whose corners codes do not reach
+        (4, Gaussian(rho=1e4), 0.99),
+        (8, Laplace(1e3), 0.92),
+        pytest.param(14, Laplace(1e3), 0.95, marks=pytest.mark.full),
+        pytest.param(14, Gaussian(rho=1e4), 0.9, marks=pytest.mark.full),
+    ],
+)
+def test_one_record_moves_moments_of_codes_within_their_bound(levels, mechanism, reached):
+    """Every pair of records of corners and levels, and cells that no schema allows."""
     odd = [(np.nan, 1.0, 0), (1.0, np.nan, 1), (1.0, 1.0, np.nan), (np.inf, -1.0, levels + 5.0), (1.0, -np.inf, -3.0)]
     records = [*itertools.product((-1.0, 0.0, 1.0), (-1.0, 0.0, 1.0), range(levels)), *odd]
     columns = (Column("continuous"),), (Column("continuous"),), (Column("categorical", levels),)
@@ -414,11 +459,31 @@ def test_one_record_moves_moments_of_codes_within_their_bound(levels, reached):
         return Data(x[:, None], y, z[:, None], Domain(*columns))
 
     with jax.enable_x64(True):
-        stages = audit_bounds.stages(jaxdp.LinearRegression(epsilon=1e3), holding(records[0]), jax.random.key(0))
+        test = jaxdp.LinearRegression(mechanism=mechanism)
+        stages = audit_bounds.stages(test, holding(records[0]), jax.random.key(0))
         (query,) = (query for _, query in stages if isinstance(query, residual_test.MomentMatrix))
         released = np.array([query.statistic(jax.random.key(0), holding(record)) for record in records])
-    change = np.abs(released[:, None] - released[None]).sum(axis=-1).max() / query.sensitivity(200).bound
-    assert reached < change <= 1.0
+    bound, norm = query.sensitivity(200).bound, {Norm.L1: 1, Norm.L2: 2}[mechanism.norm]
+    change = max(np.linalg.norm(released - one, norm, axis=-1).max() for one in released) / bound
+    assert reached < change <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize(("levels", "others"), [((14,), 2), ((8,), 3), ((5, 4), 2), pytest.param((14, 5), 1)])
+def test_the_bound_of_moments_of_codes_is_that_of_no_box(levels, others):
+    """Every pair of records of these levels, with corners of the other columns; less than the bound of the box."""
+    numbers = tuple(np.repeat(np.arange(1, len(levels) + 1), np.array(levels) - 1).tolist()) + (0,) * others
+    codes = [residual_scores.codes_of(count) for count in levels]
+    free = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=others)))
+    chosen = [np.concatenate(each) for each in itertools.product(*codes)]
+    records = np.concatenate([np.hstack([np.tile(each, (len(free), 1)), free]) for each in chosen])
+    rows, columns = np.triu_indices(len(numbers))
+    products = records[:, rows] * records[:, columns]
+    for euclidean, least, box in ((False, 0.85, moments.l1_bound), (True, 0.85, moments.frobenius_bound)):
+        vectors = np.hstack([products, records]) * moments.weights(len(numbers), euclidean)
+        change = max(np.linalg.norm(vectors - one, 2 if euclidean else 1, axis=1).max() for one in vectors)
+        bound = residual_scores.moments_bound(numbers, euclidean)
+        assert least * bound < change <= bound * (1.0 + 1e-12)
+        assert bound < 0.95 * box(len(numbers))
 
 
 @pytest.mark.full

@@ -2,13 +2,16 @@
 
 Symbols: r_i = rank of record i, ties at their mean; R_g = sum over group g of r_i - (n + 1)/2; KW_abs = (n - 1) sum_g
 |R_g| / floor(n^2/4), the denominator being sum_i |r_i - (n + 1)/2| of values without ties. Of two groups R_0 = -R_1,
-and theta = P(a value of group 1 is above one of group 0) + P(they are equal)/2 is 1/2 + R_1/(n_0 n_1).
+and theta = P(a value of group 1 is above one of group 0) + P(they are equal)/2 is 1/2 + R_1/(n_0 n_1). T = 12 sum_i
+(r_i - (n + 1)/2)^2/(n^3 - n) is 1 without ties, 1 - sum (t^3 - t)/(n^3 - n) with t values equal, 0 if all are.
 """
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.statistics import concordance
+
+LOW_BITS = 20
 
 
 def unit(num_records: int) -> float:
@@ -31,6 +34,17 @@ def signed(values, groups):
     return found.astype(jnp.result_type(float))
 
 
+def tie_factor(values):
+    """T of values (n,), in [0, 1]: what ties leave of the variance of every rank sum."""
+    num_records = float(jnp.shape(values)[0])
+    with jax.enable_x64(True):
+        squares = _centred_twice(values) ** 2
+        upper, lower = jnp.sum(squares >> LOW_BITS), jnp.sum(squares & (2**LOW_BITS - 1))  # no sum overflows
+        total = upper.astype(float) * 2.0**LOW_BITS + lower.astype(float)
+        found = 3.0 * total / max(num_records**3 - num_records, 1.0)
+    return found.astype(jnp.result_type(float))
+
+
 def _twice(values, groups, num_groups: int):
     """2 R_g of each group, (K,) int64."""
     return jax.ops.segment_sum(_centred_twice(values), jnp.asarray(groups), num_groups)
@@ -42,24 +56,24 @@ def _centred_twice(values):
     return 2 * start + equal - jnp.shape(values)[0]
 
 
-def null_rank_sums(key, shares, num_records: int, draws: int):
+def null_rank_sums(key, shares, ties, num_records: int, draws: int):
     """Draws (draws,) of sum_g |R_g| where the values say nothing about the groups, of these shares (K,) of n records.
 
-    The normal limit of the rank sums, with their exact covariances n^2 (n + 1)/12 (diag(p) - p p').
+    The normal limit of the rank sums, with their exact covariances T n^2 (n + 1)/12 (diag(p) - p p'); ties: T.
     """
-    spread = jnp.sqrt(num_records**2 * (num_records + 1.0) / 12.0)
+    spread = jnp.sqrt(ties * num_records**2 * (num_records + 1.0) / 12.0)
     own = jnp.sqrt(shares)[None, :] * jax.random.normal(key, (draws, shares.shape[0]))
     return spread * jnp.sum(jnp.abs(own - shares[None, :] * jnp.sum(own, axis=1, keepdims=True)), axis=1)
 
 
-def variance_of_second(centre, small, num_records: int):
+def variance_of_second(centre, small, ties, num_records: int):
     """Variance of R_1 where theta = 1/2 + centre, small = size of the smaller group, for the p-value of that theta.
 
-    docs/theory/kruskal_wallis.md#effect. At centre 0 that of equal laws without ties, n_0 n_1 (n + 1)/12; from one sd
-    of these laws on the largest that any two laws have, (n_0 n_1)^2 theta (1 - theta)/small; between, a mixture.
+    docs/theory/kruskal_wallis.md#effect. At centre 0 that of equal laws, T n_0 n_1 (n + 1)/12, ties: T; from one sd of
+    these laws on the largest that any two laws have, (n_0 n_1)^2 theta (1 - theta)/small; between, a mixture.
     """
     theta, product = 0.5 + centre, small * (num_records - small)
-    alike = product * (num_records + 1.0) / 12.0
+    alike = ties * product * (num_records + 1.0) / 12.0
     most = product * (num_records - small) * theta * (1.0 - theta)
     there = jnp.minimum(jnp.abs(centre) * product / jnp.sqrt(jnp.maximum(alike, 1e-12)), 1.0)
     return alike + there * (most - alike)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.stats import norm
 
 from jaxdp import null_laws
@@ -29,7 +30,10 @@ COUNTS_SHARE = 0.1  # of the budget, for the sizes of the groups (docs/theory/kr
 COUNTS_GUARD = 0.5  # noise scales added to each released size: shares nearer to equal ones have the wider null law
 RANK_SUMS_MOVE = 2.0  # times n - 1: of sum |R_g|, when a record is replaced (docs/theory/kruskal_wallis.md#sensitivity)
 COUNTS_MOVE = {Norm.L1: 2.0, Norm.L2: math.sqrt(2.0)}
-ROUNDINGS = 4.0
+TIES_WEIGHT = 0.5  # of what T moves by at most: so weighed it moves along with the rank sum at no cost (#ties)
+TIES_MOVE = 3.0  # over n + 1: of T
+TIES_GUARD = 2.0  # noise scales added to the released T
+ROUNDINGS = 16.0
 SIZE_NODES = 16  # equally likely values of the noise in sum_g n_g (n - n_g)
 SQUARED = 5.0  # variance of the square of Laplace noise, in squared variances; of normal noise it is 2
 CLEAR = effect_sizes.CLEAR
@@ -63,6 +67,11 @@ def groups_of(domain: Domain) -> str:
     return "x" if x.levels <= y.levels else "y"
 
 
+def _bound(num_records: int) -> float:
+    """How far one record moves KW_abs, with T in its units or without."""
+    return RANK_SUMS_MOVE * (num_records - 1.0) * rank_sums.unit(num_records)
+
+
 def _of_two_groups(domain: Domain) -> bool:
     groups = groups_of(domain)
     return bool(groups) and getattr(domain, groups)[0].levels == PAIR
@@ -88,13 +97,14 @@ class KruskalWallis(PrivateTest):
     """Private Kruskal-Wallis test: a column with levels (the groups) and one whose values are ranked; no z.
 
     Statistic: KW_abs = (n - 1) sum over groups of |sum of centred ranks| / floor(n^2/4), ties at their mean rank; of
-    two groups with the sign of the second one's sum, which is no more sensitive.
-    Sensitivity (docs/theory/kruskal_wallis.md#sensitivity), replace-one: 2 (n - 1)^2/floor(n^2/4), which is below 8
-    for even n and 8 (n - 1)/(n + 1) for odd n; sizes of the groups 2 in L1, sqrt(2) in L2.
+    two groups with the sign of the second one's sum, which is no more sensitive. With it a multiple of T, by which ties
+    reduce the variance of rank sums.
+    Sensitivity (docs/theory/kruskal_wallis.md#sensitivity), replace-one: 2 (n - 1)^2/floor(n^2/4) of both together in
+    L1, which is below 8 for even n and 8 (n - 1)/(n + 1) for odd n; sizes of the groups 2 in L1, sqrt(2) in L2.
     Privacy: epsilon-DP (90 % for KW_abs, 10 % for the sizes), or rho-zCDP with mechanism=Gaussian(rho).
     P-value: rank among `num_null` draws of the normal limit of the rank sums at the released sizes, with fresh noise;
-    of two groups (Mann-Whitney) by the law of that limit and of the noise, without draws. Ties make it conservative. It
-    sees groups whose values lie higher or lower, not those that are spread differently.
+    of two groups (Mann-Whitney) by the law of that limit and of the noise, without draws. It sees groups whose values
+    lie higher or lower, not those that are spread differently.
     effect: of two groups, P(a value of the second is above one of the first) + P(they are equal)/2, with an interval of
     95 % that leaves out 1/2 exactly where p < 0.05 (docs/theory/kruskal_wallis.md#effect); NaN where the smaller group
     has fewer than about 60/epsilon records. Of more groups 1/2 + the mean over groups g of |P(a value of g is above one
@@ -174,27 +184,27 @@ class KruskalWallis(PrivateTest):
         return dataclasses.replace(self, groups=groups, num_groups=count)
 
     def statistic(self, key, data):
-        """{"ranks": KW_abs, "counts": sizes (K,)}; sizes only where they are private."""
+        """{"ranks": KW_abs and T in its units (2,), "counts": sizes (K,)}; sizes only where they are private."""
         del key
         groups, values = (data.x, data.y) if self.groups == "x" else (data.y, data.x)
         groups = contingency.as_codes(groups, self.num_groups)
         pair = self.num_groups == PAIR
-        found = {
-            "ranks": rank_sums.signed(values, groups) if pair else rank_sums.kw_abs(values, groups, self.num_groups)
-        }
+        sums = rank_sums.signed(values, groups) if pair else rank_sums.kw_abs(values, groups, self.num_groups)
+        ties = self._unit_of_ties(values.shape[0]) * rank_sums.tie_factor(values)
+        found = {"ranks": jnp.stack([sums, ties])}
         if self.group_counts is None:
             found["counts"] = jax.ops.segment_sum(jnp.ones(values.shape[0]), groups, self.num_groups)
         return found
 
     def sensitivity(self, num_records):
-        budget, unit = self.mechanism_in_force(), rank_sums.unit(num_records)
+        budget, ties = self.mechanism_in_force(), self._unit_of_ties(num_records)
         ranks = Sensitivity(
-            bound=RANK_SUMS_MOVE * (num_records - 1.0) * unit,
+            bound=_bound(num_records),
             norm=budget["ranks"].norm,
             relation=Relation.REPLACE_ONE,
             error=ROUNDINGS * UNIT_ROUNDOFF * num_records,
-            lower=-1.0 * num_records if self.num_groups == PAIR else 0.0,
-            upper=1.0 * num_records,
+            lower=np.array([-1.0 * num_records if self.num_groups == PAIR else 0.0, 0.0]),
+            upper=np.array([1.0 * num_records, ties]),
         )
         if self.group_counts is not None:
             return {"ranks": ranks}
@@ -205,12 +215,13 @@ class KruskalWallis(PrivateTest):
 
     def interpret(self, key, release):
         """KW_abs; of two groups the rank sum and theta with its interval, by the law of the p-value."""
+        count, value = release.num_records, release.value["ranks"][0]
         if self.num_groups == PAIR:
-            p_value = self._p_value_of_pair(release, release.value["ranks"], 0.0)
-            return Interpretation(p_value, release.value["ranks"], *self._effect_of_pair(release, p_value))
+            p_value = self._p_value_of_pair(release, value, 0.0)
+            return Interpretation(p_value, value, *self._effect_of_pair(release, p_value))
         key_ranks, key_noise = jax.random.split(key)
-        count, value = release.num_records, release.value["ranks"]
-        sums = rank_sums.unit(count) * rank_sums.null_rank_sums(key_ranks, self._shares(release), count, self.num_null)
+        shares, ties = self._shares(release), self._ties(release)
+        sums = rank_sums.unit(count) * rank_sums.null_rank_sums(key_ranks, shares, ties, count, self.num_null)
         noise = self.mechanism_in_force()["ranks"].noise(key_noise, release.sensitivity["ranks"], (self.num_null,))
         p_value = null_laws.monte_carlo(value, sums + noise)
         effect, *interval = self._effect_of_several(release, p_value, sums, sums + noise)
@@ -221,7 +232,7 @@ class KruskalWallis(PrivateTest):
 
         sums, draws: KW_abs of the null without and with noise (docs/theory/kruskal_wallis.md#several).
         """
-        count, value, sensitivity = release.num_records, release.value["ranks"], release.sensitivity["ranks"]
+        count, value, sensitivity = release.num_records, release.value["ranks"][0], release.sensitivity["ranks"]
         unit, mechanism = rank_sums.unit(count), self.mechanism_in_force()["ranks"]
         pairs, spread = self._pairs(release)
         nodes = jnp.clip(pairs + spread * norm.ppf((jnp.arange(SIZE_NODES) + 0.5) / SIZE_NODES), 1.0, count**2)
@@ -268,7 +279,7 @@ class KruskalWallis(PrivateTest):
             return self._p_value_of_pair(release, left, centre)
 
         estimate, (low, high) = effect_sizes.ratio(
-            (release.value["ranks"], small),
+            (release.value["ranks"][0], small),
             null_p_value,
             self._noise_of_size(release),
             expected,
@@ -285,7 +296,7 @@ class KruskalWallis(PrivateTest):
         centre = jnp.clip(effect - self.no_effect, -0.5, 0.5)
         count, size = release.num_records, jnp.min(self._sizes(release))
         sizes = jnp.maximum(size - self._noise_of_size(release), 0.0)
-        off = release.value["ranks"] - 2.0 * rank_sums.unit(count) * centre * sizes * (count - sizes)
+        off = release.value["ranks"][0] - 2.0 * rank_sums.unit(count) * centre * sizes * (count - sizes)
         further = 0.5 * self._p_value_of_pair(release, off, centre)
         at_most = jnp.mean(jnp.where(off >= 0.0, further, 1.0 - further))
         return tuple(jnp.where(self._hidden(release), 1.0, side) for side in (at_most, 1.0 - at_most))
@@ -308,10 +319,22 @@ class KruskalWallis(PrivateTest):
     def _p_value_of_pair(self, release, off, centre):
         """P(|the rank sum and its noise are off their mean| >= |off|) of two groups, where theta is 1/2 + centre."""
         count, sensitivity = release.num_records, release.sensitivity["ranks"]
-        variance = rank_sums.variance_of_second(centre, count * jnp.min(self._shares(release)), count)
+        small = count * jnp.min(self._shares(release))
+        variance = rank_sums.variance_of_second(centre, small, self._ties(release), count)
         return self.mechanism_in_force()["ranks"].null_p_value(
             off, 2.0 * rank_sums.unit(count) * jnp.sqrt(variance), sensitivity
         )
+
+    @staticmethod
+    def _unit_of_ties(num_records: int) -> float:
+        """What T is multiplied by."""
+        return TIES_WEIGHT * _bound(num_records) * (num_records + 1.0) / TIES_MOVE
+
+    def _ties(self, release):
+        """T, as released and with two scales of its noise, at most 1."""
+        scale = self.mechanism_in_force()["ranks"].scale(release.sensitivity["ranks"])
+        unit = self._unit_of_ties(release.num_records)
+        return jnp.clip(release.value["ranks"][1] + TIES_GUARD * scale, jnp.minimum(scale, unit), unit) / unit
 
     def _noise_of_size(self, release):
         """Equally likely values of the noise in the size of one of two groups: half the difference of two noises."""

@@ -80,14 +80,14 @@ def test_without_noise_the_p_value_is_scipys():
 def test_the_variance_is_that_of_equal_laws_at_a_half_and_the_largest_there_is_elsewhere():
     n, small = 60, 20
     alike = small * (n - small) * (n + 1) / 12.0
-    assert float(rank_sums.variance_of_second(0.0, small, n)) == pytest.approx(alike)
+    assert float(rank_sums.variance_of_second(0.0, small, 1.0, n)) == pytest.approx(alike)
     rng = np.random.default_rng(0)
     groups = np.repeat([1, 0], [small, n - small])
     for share in (0.6, 0.8, 0.95):  # the small group lies on both sides of the other one, or far above it
         sides = np.where(rng.random((4000, n)) < share, 9.0, -9.0)
         ranks = np.argsort(np.argsort(np.where(groups == 1, sides, 0.0) + rng.random((4000, n)), axis=1), axis=1)
         reached = ranks[:, groups == 1].sum(axis=1).var(ddof=1)
-        assert float(rank_sums.variance_of_second(share - 0.5, small, n)) == pytest.approx(reached, rel=0.1)
+        assert float(rank_sums.variance_of_second(share - 0.5, small, 1.0, n)) == pytest.approx(reached, rel=0.1)
         shift = stats.norm.ppf(share) * np.sqrt(2.0)
         normal = rng.normal(size=(4000, n)) + shift * groups
         less = np.argsort(np.argsort(normal, axis=1), axis=1)[:, groups == 1].sum(axis=1).var(ddof=1)

@@ -29,6 +29,7 @@ CLASSIC_COMPLEXITY = 2.0
 NODES_OF_GROUPS, MAX_GROUPS = 800, 100  # of the values of all groups; more groups have no average chance
 MEAN_OF_HALF = math.sqrt(2.0 / math.pi)  # of the positive half of a standard normal variable
 HEAVY = 3.0  # degrees of freedom of Student's t
+FEW = 0.2  # share of the smaller of two groups
 RESIDUAL_SD = 0.2  # of continuous columns on [-1, 1], where nothing else is said
 
 
@@ -43,6 +44,10 @@ class Setting:
         directions (scaled settings).
     tails: degrees of freedom of Student's t for the residuals (scaled to sd 1), 0 for normal ones (scaled settings).
     bent: whether those means follow one wave of a sine over Z, else a line of the same variance (scaled settings).
+    skewed: whether the residuals of continuous columns are exponential and begin at the lower bound, else normal about
+        the middle of the bounds (scaled settings).
+    share: of the records that have the second of two levels (scaled settings); the means of both groups differ as far
+        as with equal groups.
     hourly: (n, z where dates with times are conditioned on hour by hour), from the fewest records on with which parts
         of an hour of that length are compared by default, for each length; () without such dates.
     accept_coarse_cells: plans tests that cut z into cells where they lose their level and refuse without this word.
@@ -58,6 +63,8 @@ class Setting:
     residual_sd: float = RESIDUAL_SD
     tails: float = 0.0
     bent: bool = True
+    skewed: bool = False
+    share: float = 0.5
     hourly: tuple[tuple[int, tuple[Column, ...]], ...] = ()
     accept_coarse_cells: bool = False
 
@@ -114,6 +121,12 @@ class Setting:
             one, three = (dataclasses.replace(self, confounding=sds) for sds in (1.0, 3.0))
             changed.append(("means of one sd", "Z moves the means by one sd", one))
             changed.append(("means of three sds", "Z moves the means by three sds", three))
+        else:
+            skewed = "values are skewed and begin at the lower bound (exponential)"
+            changed.append(("skewed values", skewed, dataclasses.replace(self, skewed=True)))
+            if 2 in (self.x.levels, self.y.levels):
+                few = dataclasses.replace(self, share=FEW)
+                changed.append(("a small group", "one group has a fifth of the records", few))
         return tuple(changed)
 
     @classmethod
@@ -203,6 +216,17 @@ class Setting:
         spread = 0.5 * self.confounding**2 if self.z else 0.0
         return math.sqrt(1.0 + spread), math.sqrt(1.0 + effect**2 + spread)
 
+    @property
+    def of_equal_groups(self) -> float:
+        """Difference of the means of a normal variable above and below its median, over that about the cut of `share`;
+        1 without two levels."""
+        if 2 not in (self.x.levels, self.y.levels) or self.share == 0.5:
+            return 1.0
+        from scipy.special import ndtri
+
+        height = math.exp(-0.5 * float(ndtri(self.share)) ** 2) / math.sqrt(2.0 * math.pi)
+        return 2.0 * MEAN_OF_HALF * self.share * (1.0 - self.share) / height
+
     def num_cells(self, n: int) -> int:
         """Public cells of Z by the default of the tests, max(4, n/8)."""
         return math.prod(partition.bins_per_column(self.z, partition.target_cells(n))) if self.z else 1
@@ -246,7 +270,8 @@ def columns(key, *, n: int, setting: Setting, form: str, effect) -> Data:
     """Records of a scaled setting: x, y (n,) or indicators (n, L), z (n, d) or None."""
     key_x, key_y, *keys_z = jax.random.split(key, 2 + len(setting.z))
     places = [jax.random.uniform(k, (n,)) for k in keys_z]
-    noise = [_residuals(k, n, setting.tails) for k in (key_x, key_y)]
+    sides = (key_x, setting.x), (key_y, setting.y)
+    noise = [_residuals(k, n, setting.tails, setting.skewed and column.levels < 2) for k, column in sides]
     return made_of(places, *noise, setting=setting, form=form, effect=effect)
 
 
@@ -261,6 +286,7 @@ def made_of(places, noise_x, noise_y, *, setting: Setting, form: str, effect) ->
     if setting.z:
         first = (codes[0] + 0.5) / bins[0] if bins[0] else places[0]
         mean = setting.mean_at(first, jnp)
+    effect = effect * setting.of_equal_groups
     x = _observed(mean + noise_x, setting.x, setting, form, 1.0)
     y = _observed(-mean + noise_y + effect * noise_x, setting.y, setting, form, jnp.sqrt(1.0 + effect**2))
     return Data(x, y, jnp.stack(codes, axis=1) if codes else None, domain=setting.domain(form))
@@ -273,8 +299,10 @@ def _on_steps(place, values: int):
     return jnp.minimum(jnp.floor(place * values), values - 1.0) / (values - 1.0)
 
 
-def _residuals(key, n: int, tails: float):
-    """Standard residuals (n,): normal, or Student's t of sd 1."""
+def _residuals(key, n: int, tails: float, skewed: bool):
+    """Standard residuals (n,): normal, Student's t or exponential, of mean 0 and sd 1."""
+    if skewed:
+        return jax.random.exponential(key, (n,)) - 1.0
     if not tails:
         return jax.random.normal(key, (n,))
     return jax.random.t(key, tails, (n,)) * math.sqrt((tails - 2.0) / tails)
@@ -283,10 +311,13 @@ def _residuals(key, n: int, tails: float):
 def _observed(values, column: Column, setting: Setting, form: str, sd):
     """A hidden variable of residual sd `sd` as the test reads the column."""
     if column.levels < 2:
-        return jnp.clip(setting.residual_sd * values, -1.0, 1.0)
+        lowest = setting.residual_sd - 1.0 if setting.skewed else 0.0
+        return jnp.clip(lowest + setting.residual_sd * values, -1.0, 1.0)
     # equally likely on average: half of confounding^2 is the variance of its sine wave
     spread = jnp.sqrt(sd**2 + (0.5 * setting.confounding**2 if setting.z else 0.0))
-    code = jnp.clip(jnp.floor(column.levels * jax.scipy.stats.norm.cdf(values / spread)), 0, column.levels - 1)
+    place = jax.scipy.stats.norm.cdf(values / spread)
+    place = place + 0.5 - (1.0 - setting.share) if column.levels == 2 else place
+    code = jnp.clip(jnp.floor(column.levels * place), 0, column.levels - 1)
     if form != SCALED:
         return code
     if column.unordered:

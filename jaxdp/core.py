@@ -27,6 +27,7 @@ from jaxdp.data.admit import admitted
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data
 from jaxdp.data.person_rows import PersonRows
+from jaxdp.data.records import warn_of_missing
 from jaxdp.noise.source import Source, source_from_key
 from jaxdp.privacy import Cost as Cost
 from jaxdp.privacy import Norm as Norm
@@ -309,12 +310,16 @@ def run(test: Any, key: Any, data: Any, *, ledger: Account | None = None) -> Res
     of records that do not lie in memory, for tests that have sums.
     key: `jaxdp.fresh_key()` for a release, `jax.random.key(seed)` for a simulation (not private).
     ledger: charged before the data are read; only releases can be charged.
+    An `OwnerWarning`, private as the data, says where so many cells of `jaxdp.Data` are NaN (more than sqrt(n)/4 of a
+    column) that dependence may be invented; no traced array is looked at.
     Errors: ValueError or TypeError on public mistakes (shapes, keys, budgets), RuntimeError for a release inside
     `jax.jit` or another JAX transformation or under fast-math flags, all before data are read or anything is paid.
     """
     mode = keys.admit(key, test, data)
     _require_p_value(test)
     data = admit(test, data)
+    if isinstance(data, Data) and not test.leaves_out_missing:
+        warn_of_missing(x=data.x, y=data.y, **({} if data.z is None else {"z": data.z}))
     with keys.precision(mode), naming_columns(test, data):
         cost = None if ledger is None else cost_of(test, data)
         with charge.paid(ledger, method_of(test), cost, key, mode=mode, rehearse=lambda: rehearse(test, data)):

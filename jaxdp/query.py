@@ -104,6 +104,7 @@ class PrivateQuery:
     lattice: ClassVar[float] = 0.0  # largest difference between `finish` and `statistic`, per record
     public_columns: ClassVar[tuple[str, ...]] = ()  # columns whose values, not only shapes, are public to this test
     reads_missing: ClassVar[bool] = False  # True: NaN has a meaning; else `statistic` gets finite numbers
+    leaves_out_missing: ClassVar[bool] = False  # True: records whose x or y is NaN add nothing to what it finds
     uses_z: ClassVar[bool] = False  # True: the statistic conditions on `data.z`; data with a z are refused otherwise
     cuts_z: ClassVar[bool] = False  # True: columns of z are cut into cells, and too coarse ones are refused
     averages_rows: ClassVar[bool] = False  # True: the null law holds for a mean over draws of one row per person
@@ -343,6 +344,7 @@ class Sequential:
 
     many_columns: ClassVar[bool] = False
     public_columns: ClassVar[tuple[str, ...]] = ()
+    leaves_out_missing: ClassVar[bool] = False
 
     def specialize(self, shapes) -> Sequential:
         """Itself: its stages are resolved one after the other."""

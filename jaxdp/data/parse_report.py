@@ -48,6 +48,11 @@ WAYS_OUT = {
 }
 
 
+def max_filled(num_records: int) -> float:
+    """How many cells of a column may be filled with one value before that is taken for dependence."""
+    return max(1.0, MAX_FILLED * math.sqrt(num_records))
+
+
 def _step(values: np.ndarray) -> float:
     """The distance of the values of a column, sorted, where they are closest: not of one odd value among them."""
     distances = np.diff(values)
@@ -409,7 +414,7 @@ class ParseReport:
         counts = [(c.pooled if c.rule.name in given else c.unnamed, c) for c in self.columns.values()]
         weighed = [(self._displaced(c, given) if of_moments else float(count), count, c) for count, c in counts]
         weight, count, column = max(weighed, key=lambda one: one[0], default=(0.0, 0, None))
-        most = 0.0 if column is None else max(1.0, MAX_FILLED * math.sqrt(column.cells))
+        most = 0.0 if column is None else max_filled(column.cells)
         if column is not None and not self.drops and weight > most:
             if column.rule.name not in given and column.unknown > column.empty:
                 return (

@@ -14,6 +14,7 @@ from jaxdp._base.untraced import is_traced
 from jaxdp.data import admit
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, ORDINAL, Column, Data, Domain, equally_spaced
+from jaxdp.data.parse_report import max_filled
 
 MAX_OUTSIDE = 0.01  # of a column's cells: so few, clipped outliers say, hardly change an answer
 ROUNDED = 1e-5  # beyond [-1, 1], where scaled numbers may come by rounding in float32
@@ -141,15 +142,17 @@ def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] |
     levels: public number of levels of each column, required with a bare array, since levels seen in the
     data are private; 0 marks a continuous column scaled to [-1, 1]. A column of k levels holds the codes 0, ..., k - 1.
     Other values are moved into the coding, and a bare array of which more than a hundredth of a column needs it warns
-    the owner (`OwnerWarning`, private: not for release); no traced array is looked at. Tests of ordered levels take
-    such codes in their order; a schema that calls a column categorical says that it has none.
+    the owner (`OwnerWarning`, private: not for release); so does anything of which more than sqrt(n)/4 cells of a
+    column are NaN. No traced array is looked at. Tests of ordered levels take such codes in their order; a schema that
+    calls a column categorical says that it has none.
     """
     if isinstance(data, RecordsInChunks):
         return data  # type: ignore[return-value]  # the same public numbers; searches that need values were refused
     if isinstance(data, Records):
-        return dataclasses.replace(data)  # admitted again: a pytree operation may have put anything into it
+        # admitted again: a pytree operation may have put anything into it
+        return _looked_at(dataclasses.replace(data))
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], list | tuple) and levels is None:
-        return Records(data[0], tuple(data[1]))
+        return _looked_at(Records(data[0], tuple(data[1])))
     if levels is None:
         raise ValueError(
             "levels is needed with a bare array: give levels=(2, 3, ...), public knowledge (0: continuous)."
@@ -159,20 +162,49 @@ def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] |
         Column(CATEGORICAL if count else CONTINUOUS, int(count), name)
         for count, name in zip(levels, names, strict=True)
     )
-    records = Records(data, columns, bare=True)
-    _warn_of_other_coding(records)
+    return _looked_at(Records(data, columns, bare=True))
+
+
+def warn_of_missing(**columns: Any) -> None:
+    """Warns the owner where more cells of a column (n,) or of columns (n, d) are NaN than may be filled.
+
+    Arrays without refusal: whether it is refused would depend on values, which no refusal of arrays does (`admit`).
+    """
+    for name, values in columns.items():
+        if (cells := _concrete(values)) is None or cells.dtype.kind != "f":
+            continue
+        count = int(np.max(np.count_nonzero(np.isnan(cells), axis=0), initial=0))
+        if count > max_filled(len(cells)):
+            warn_owner(
+                f"{count} of {len(cells)} cells of {name} are NaN. They count as one value, and dependence may be "
+                "invented, also where there is none: leave such records out before the call, or read the table through "
+                f"a jaxdp.Schema ({OWNER})."
+            )
+            return
+
+
+def _concrete(values: Any) -> np.ndarray | None:
+    """Values that can be looked at, as NumPy; None of traced ones and of those of other processes."""
+    if is_traced(values) or not (isinstance(values, np.ndarray) or getattr(values, "is_fully_addressable", False)):
+        return None
+    return np.asarray(values)  # before it is sliced: inside a program, JAX would trace that
+
+
+def _looked_at(records: Records) -> Records:
+    """The records, of which the owner is warned where many cells are NaN or, of a bare array, in another coding.
+
+    Codes 1 and 2 of two levels are: moved into 0 and 1, all of them are one level, and a test finds nothing.
+    """
+    cells = _concrete(records.values)
+    if cells is None:
+        return records
+    warn_of_missing(**{f"column {name!r}": cells[:, j] for j, name in enumerate(records.names)})
+    if records.bare:
+        _warn_of_other_coding(records, cells)
     return records
 
 
-def _warn_of_other_coding(records: Records) -> None:
-    """Warns the owner of concrete values where many cells of a column lie outside its coding.
-
-    Codes 1 and 2 of two levels do: moved into 0 and 1, all of them are one level, and a test finds nothing.
-    """
-    values = records.values
-    if is_traced(values) or not (isinstance(values, np.ndarray) or getattr(values, "is_fully_addressable", False)):
-        return
-    cells = np.asarray(values)  # before it is sliced: inside a program, JAX would trace that
+def _warn_of_other_coding(records: Records, cells: np.ndarray) -> None:
     outside = [_outside(cells[:, j], column) for j, column in enumerate(records.columns)]
     many = [j for j, count in enumerate(outside) if count > max(1, MAX_OUTSIDE * len(cells))]
     if not many:
@@ -190,9 +222,9 @@ def _warn_of_other_coding(records: Records) -> None:
 
 
 def _outside(values: np.ndarray, column: Column) -> int:
-    """Cells that are none of the column's codes, or beyond its scale; NaN is both."""
+    """Cells that hold a number which is none of the column's codes, or beyond its scale; NaN is no number."""
     low, high = (-1.0 - ROUNDED, 1.0 + ROUNDED) if column.kind == CONTINUOUS else (0, column.levels - 1)
     within = (values >= low) & (values <= high)
     if column.kind != CONTINUOUS and values.dtype.kind not in "iu":
         within &= values == np.floor(values)
-    return len(values) - int(np.count_nonzero(within))
+    return int(np.count_nonzero(~within & (values == values)))

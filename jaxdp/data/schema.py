@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from jaxdp._base.owner import OWNER, warn_owner
 from jaxdp._base.printed import path_of, printed, printed_name
 from jaxdp.data import conditioning, readers
 from jaxdp.data.coding import ColumnRule, duplicates
@@ -51,6 +52,12 @@ LEFT_OUT = (
     "holds for all of them only if completeness does not depend on what is asked about: where that is independence, "
     "not on both X and Y."
 )
+WITHOUT_VALUES = (
+    'leave such records out with missing = "drop" at the top of the schema, which makes the number of complete records '
+    "public, or write in it what such a cell means (missing = ..., other = ...); report=ParseReport() counts them and "
+    "fills them all the same"
+)
+BY_SOME = "by the tests for which jaxdp.test would refuse this table (docs/theory/missing.md)"
 CODES, SCALED, GIVEN = "codes", "scaled", "given"  # the forms in which a column becomes numbers
 
 
@@ -193,6 +200,8 @@ class Schema:
         line (empty, not UTF-8, badly quoted, too long, other fields than the header's) is a record of empty cells.
         records: the public number of records. strict drops and fills rows up to it; without strict, another number is
         an error. report: counts what did not say what the schema expects; private.
+        Without strict and without a report of your own, more than sqrt(n)/4 cells of a column without a value are
+        refused (`FormError`), as by `jaxdp.test`: filled with one value they would be taken for dependence.
         With a `unit` there is one record per unit, in the order of the ids; that protects what their rows hold while
         the ids count as public. shuffled: in a random order from the operating system, which protects ids as well.
         draws: more than one makes `jaxdp.data.person_rows.PersonRows` of so many draws of one row per unit.
@@ -203,7 +212,8 @@ class Schema:
         x, y, given = self.roles(x, y, given)
         forms = _forms(x, y, given, codes)
         how: dict[str, Any] = {"strict": strict, "records": records, "report": report, "shuffled": shuffled}
-        data = self._data(self._table(source, forms, draws=draws, **how), x, y, given, forms)
+        table = self._checked_table(source, forms, given, draws=draws, **how)
+        data = self._data(table, x, y, given, forms)
         if draws == 1:
             return data
         from jaxdp.data.person_rows import PersonRows
@@ -270,14 +280,15 @@ class Schema:
         """All described columns (or the named ones) as one float64 array (n, d), and their descriptions.
 
         Continuous columns are scaled to [-1, 1], the other kinds are codes 0, ..., L - 1. given: further columns, as
-        `read` codes those that are conditioned on. strict, records, report, shuffled and errors: as in `read`.
+        `read` codes those that are conditioned on. strict, records, report, shuffled and errors: as in `read`; any of
+        the columns may be conditioned on, as in a search.
         """
         names = self.named("names", self.names if names is None else names)
         if not names or duplicates([*names, *given]):
             raise ValueError("name at least one column, and each column once.")
         forms = _forms(names, (), given, codes=True)
         how: dict[str, Any] = {"strict": strict, "records": records, "report": report, "shuffled": shuffled}
-        table = self._table(source, forms, **how)
+        table = self._checked_table(source, forms, (*names, *given), **how)
         return np.concatenate([table[name] for name in forms], axis=1), self.columns_of(names, given)
 
     def columns_of(self, names: Sequence[str], given: Sequence[str] = ()) -> tuple[Column, ...]:
@@ -355,6 +366,33 @@ class Schema:
         if form == GIVEN:
             return conditioning.columns(rule)
         return rule.scaled_columns() if form == SCALED else rule.code_column()
+
+    def _checked_table(
+        self,
+        source,
+        forms: Mapping[str, str],
+        given: Sequence[str],
+        strict: bool,
+        records: int | None,
+        report: ParseReport | None,
+        shuffled: bool,
+        draws: int = 1,
+    ) -> dict[str, np.ndarray]:
+        """As `_table`; refused where `jaxdp.test`, or `jaxdp.discover`, refuses the columns for cells without a value.
+
+        A report of the caller's own is for the caller to judge, and strict reading never refuses a cell. given: those
+        that may be conditioned on; all of them in a search.
+        """
+        own = ParseReport() if report is None and not strict else None
+        table = self._table(source, forms, strict, records, own if report is None else report, shuffled, draws)
+        if own is None:
+            return table
+        if harm := own.harm(given, clipped_z=True):
+            raise readers.FormError(f"{harm}: {WITHOUT_VALUES}")
+        of_search = len(given) == len(forms)
+        if told := own.harm(given, clipped_z=of_search, of_moments=True):  # which test gets the arrays is not known yet
+            warn_owner(f"{told}, {BY_SOME} ({OWNER}).")
+        return table
 
     def _table(
         self,

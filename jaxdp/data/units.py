@@ -35,7 +35,7 @@ class _Counted:
     @property
     def without_id(self) -> int:
         """How many rows have an empty or missing id."""
-        return sum(self._rows[place] for text, place in self._places.items() if text.lower() in MISSING_MARKS)
+        return self._rows[self._places[""]] if "" in self._places else 0
 
 
 class Units(_Counted):
@@ -128,8 +128,13 @@ class OneRow(_Counted):
 
 
 def id_of(value) -> str:
-    """The text of an id: of whole numbers all digits, unless the table has turned them into float64."""
-    return str(int(value)) if isinstance(value, int | np.integer) and not isinstance(value, bool) else to_text(value)
+    """The text of an id: of whole numbers all digits, unless the table has turned them into float64; of missing ones,
+    however they are spelled, the empty text.
+    """
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return str(int(value))
+    text = to_text(value)
+    return "" if text.lower() in MISSING_MARKS else text
 
 
 def are_rounded(ids: Sequence) -> bool:

@@ -8,8 +8,13 @@ import pandas as pd
 import pytest
 
 import jaxdp
+from jaxdp._base.owner import OwnerWarning
+from jaxdp.data.columns import CONTINUOUS, Column
 from jaxdp.data.parse_report import ParseReport
+from jaxdp.data.readers import FormError
+from jaxdp.data.records import Records, as_records
 from jaxdp.data.schema import Schema
+from jaxdp.data.units import OneRow, Units
 
 LEVELS = {"x": [0, 1, 2], "y": [0, 1, 2], "z": [0, 1, 2, 3]}
 BOUNDS = {"x": (-5, 5), "y": (-5, 5), "z": (-5, 5)}
@@ -355,3 +360,92 @@ def test_rows_without_an_id_are_told_to_the_owner(capsys, tmp_path):
         for source in (frame, tmp_path / "p.csv"):
             jaxdp.test(source, key=jax.random.key(0), **how)
             assert (f"{gone} rows have no id, and count together as one record" in capsys.readouterr().err) is told
+
+
+def unrelated(n=5000, empty=0.05):
+    """Three independent columns far from the middle of their bounds, of which two are empty in the same records."""
+    generator = np.random.default_rng(0)
+    values = np.clip(generator.normal(0.6, 0.1, (n, 3)), -1, 1)
+    values[generator.random(n) < empty, :2] = np.nan
+    return values
+
+
+SCALED = {"columns": {name: {"kind": "continuous", "bounds": [-1, 1]} for name in "xyw"}}
+
+
+@pytest.mark.parametrize("form", ["frame", "file"])
+def test_reading_refuses_what_a_test_of_the_same_columns_refuses(tmp_path, form):
+    """For `jaxdp.run`, a search or another library: filled, independent columns are dependent with certainty."""
+    table = pd.DataFrame(unrelated(), columns=list("xyw"))
+    if form == "file":
+        table.to_csv(tmp_path / "d.csv", index=False)
+        table = tmp_path / "d.csv"
+    schema = Schema.from_dict(SCALED)
+    way_out = "column '[xy]' are empty .* taken for dependence: .*missing = .drop..*report=.*for the owner"
+    with pytest.raises(FormError, match=way_out):
+        schema.read_table(table)
+    with pytest.raises(FormError, match=way_out):
+        schema.read(table, x="x", y="y")
+    with pytest.raises(FormError, match=way_out):
+        schema.read(table, x="w", y="y", given="x")
+    assert len(schema.read(table, x="w", y=None).x) == 5000  # no cell of this column is empty
+    assert np.isfinite(schema.read_table(table, report=ParseReport())[0]).all()  # whoever counts them may fill them
+    assert len(schema.read_table(table, strict=True)[0]) == 5000
+    complete = Schema.from_dict({**SCALED, "missing": "drop"})
+    assert 4700 < len(complete.read_table(table)[0]) < 4800
+    declared = {name: {**rule, "missing": 0} for name, rule in SCALED["columns"].items()}
+    assert len(Schema.from_dict({"columns": declared}).read_table(table)[0]) == 5000
+
+
+def test_reading_a_few_cells_without_a_value_fills_them(recwarn):
+    table = pd.DataFrame(unrelated(empty=0.0), columns=list("xyw"))
+    table.loc[:14, "x"] = np.nan  # sqrt(5000)/4 = 17.7
+    schema = Schema.from_dict({"columns": {**SCALED["columns"], "x": {"kind": "continuous", "bounds": [0.2, 1]}}})
+    assert np.isfinite(schema.read(table, x="x", y="y").x).all()
+    assert not recwarn.list
+    table.loc[:14, "y"] = np.nan  # six sds off in the same records: as many as 90 for a test of means
+    with pytest.warns(OwnerWarning, match="far from the others, .* by the tests for which jaxdp.test would refuse"):
+        Schema.from_dict(SCALED).read(table, x="x", y="y")
+
+
+def test_arrays_with_many_nans_warn_that_dependence_may_be_invented(recwarn):
+    values = unrelated(empty=0.009)  # below a hundredth of the cells
+    described = tuple(Column(CONTINUOUS, 0, name) for name in "xyw")
+    test = jaxdp.ConditionalKendall(epsilon=0.5)
+    told = "of 5000 cells of column '(x|v0)' are NaN.* dependence may be invented"
+    for data, options in (
+        (values, {"levels": (0, 0, 0)}),
+        ((values, described), {}),
+        (Records(values, described), {}),
+    ):
+        with pytest.warns(OwnerWarning, match=told):
+            jaxdp.interop.PrivateQueries(test, data, epsilon=1.0, max_given=0, **options)
+    with pytest.warns(OwnerWarning, match="of 5000 cells of x are NaN.* dependence may be invented"):
+        jaxdp.run(jaxdp.QuantileTable(epsilon=1.0), jax.random.key(0), jaxdp.Data(values[:, 0], values[:, 1]))
+    recwarn.clear()
+    few = unrelated(empty=0.0)
+    few[:17, :2] = np.nan
+    as_records(few, (0, 0, 0))
+    jaxdp.run(jaxdp.QuantileTable(epsilon=1.0), jax.random.key(0), jaxdp.Data(few[:, 0], few[:, 1]))
+    assert not [one for one in recwarn if "NaN" in str(one.message)]
+
+
+def test_a_test_that_leaves_records_out_warns_nobody(recwarn):
+    values = unrelated(empty=0.05)
+    jaxdp.run(jaxdp.ScoreTest(epsilon=1.0), jax.random.key(0), jaxdp.Data(values[:, 2], values[:, 0], values[:, 2:]))
+    assert not [one for one in recwarn if "NaN" in str(one.message)]
+
+
+@pytest.mark.parametrize("rows", ["first", "random"])
+def test_rows_without_an_id_are_one_person_however_that_is_spelled(rows):
+    """An empty cell, NA, nan, NULL and none were five persons, whom the owner was told to be one."""
+    ids = ["a", "", "NA", "nan", "NULL", "none", None, float("nan"), "b", "<NA>"]
+    units, one_row = Units(), OneRow(rows)
+    units.add(ids)
+    one_row.add(ids)
+    assert len(units.chosen(rows)) == len(one_row) == 3
+    assert units.without_id == one_row.without_id == 8
+    assert one_row.one_pass()(ids).sum() == 3
+    table = {"x": [0.0] * 10, "y": [0.0] * 10, "id": ["p", "", "NA", "nan", "NULL", "none", "q", "q", "p", "p"]}
+    schema = Schema.from_dict({"columns": {name: SCALED["columns"]["x"] for name in "xy"}, "unit": "id"})
+    assert len(schema.read(table, x="x", y="y").x) == 3

@@ -15,6 +15,7 @@ from jaxdp.data.coding import ColumnRule
 from jaxdp.data.column_rules import column_rule
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, ORDINAL, Column
 from jaxdp.data.notation import to_numbers
+from jaxdp.data.parse_report import ParseReport
 from jaxdp.data.schema import Schema
 
 TOML = """
@@ -71,14 +72,14 @@ def test_toml_and_json_read_alike(schema, tmp_path):
 
 
 def test_continuous_values_are_clipped_scaled_and_filled(schema, table):
-    data = schema.read(table, x="age", y="smoker")
+    data = schema.read(table, x="age", y="smoker", report=ParseReport())
     np.testing.assert_allclose(data.x, [-1.0, 1.0, 0.0, -1.0, 1.0, -0.5], atol=1e-15)
     assert data.x.dtype == np.float64
     assert data.z is None
 
 
 def test_two_levels_and_ordered_levels_are_equally_spaced(schema, table):
-    data = schema.read(table, x="smoker", y="pain")
+    data = schema.read(table, x="smoker", y="pain", report=ParseReport())
     np.testing.assert_array_equal(data.x, [-1, 1, 1, -1, -1, -1])  # empty -> missing, "maybe" -> other: "no"
     np.testing.assert_allclose(data.y, [-1, 1, 0, -1, 0, -0.5], atol=1e-15)
     assert data.domain.y == (Column(CONTINUOUS, 5, "pain"),)
@@ -93,25 +94,25 @@ def test_unordered_levels_become_indicators(schema, table):
 
 
 def test_conditions_are_codes_and_scaled_numbers(schema, table):
-    data = schema.read(table, x="smoker", y="pain", given=["job", "age"])
+    data = schema.read(table, x="smoker", y="pain", given=["job", "age"], report=ParseReport())
     np.testing.assert_array_equal(data.z[:, 0], [0, 1, 2, 2, 0, 0])
     assert data.z.shape == (6, 2)
     assert data.domain.z == (Column(CATEGORICAL, 3, "job"), Column(CONTINUOUS, 0, "age"))
 
 
 def test_codes_on_request(schema, table):
-    data = schema.read(table, x="job", y="pain", given="smoker", codes=True)
+    data = schema.read(table, x="job", y="pain", given="smoker", codes=True, report=ParseReport())
     np.testing.assert_array_equal(data.x, [0, 1, 2, 2, 0, 0])
     np.testing.assert_array_equal(data.y, [0, 4, 2, 0, 2, 1])
     assert data.domain.y == (Column(ORDINAL, 5, "pain"),)
-    values, columns = schema.read_table(table)
+    values, columns = schema.read_table(table, report=ParseReport())
     assert values.shape == (6, 4)
     assert [column.name for column in columns] == list(schema.names)
     np.testing.assert_array_equal(values[:, 2], data.x)
 
 
 def test_several_columns_of_x(schema, table):
-    data = schema.read(table, x=["age", "job"], y="smoker")
+    data = schema.read(table, x=["age", "job"], y="smoker", report=ParseReport())
     assert data.x.shape == (6, 4)
     assert len(data.domain.x) == 4
 
@@ -138,7 +139,7 @@ def test_every_array_stays_inside_its_domain(schema):
         -0.0,
     ]
     table = {name: np.array(cells, dtype=object) for name in schema.names}
-    values, columns = schema.read_table(table)
+    values, columns = schema.read_table(table, report=ParseReport())
     assert values.shape == (len(cells), 4)
     assert np.isfinite(values).all()
     for column, described in zip(values.T, columns, strict=True):

@@ -127,6 +127,7 @@ class ScoreTest(PrivateTest):
 
     many_columns: ClassVar[bool] = True
     reads_missing: ClassVar[bool] = True
+    leaves_out_missing: ClassVar[bool] = True
     uses_z: ClassVar[bool] = True
     flags: ClassVar[tuple[str, ...]] = (FEW_RECORDS, STRAIGHT_LINES, JUMPS)
     pairwise = None  # type: ignore[assignment]  # variants against one phenotype, no pairs among themselves

@@ -91,7 +91,11 @@ def once(ledger: Any, method: str, cost: Any, key: Any, txid: str | None) -> Non
 
 
 class Several:
-    """Accounts that are charged together: none is charged unless all of them can afford the cost."""
+    """Accounts that are charged together: none is charged unless all of them can afford the cost.
+
+    They are charged in order, so one that others may have emptied in between, such as a ledger on disk, comes before a
+    budget in memory, which nobody else spends.
+    """
 
     def __init__(self, *accounts: Account):
         self.accounts = accounts

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import itertools
+import operator
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxdp import charge
 from jaxdp._base import check, p_values
@@ -147,7 +149,10 @@ class PrivateQueries(Readable, Uncopied):
         return "\n".join([*lines, f"{note}; {NOT_PRIVATE}" if self.mode == keys.SIMULATION else note])
 
     def p_value(self, i: int, j: int, given: Sequence[int] = ()) -> float:
-        """The released p-value. Errors: ValueError for columns that overlap or do not exist, `BudgetExhausted`."""
+        """The released p-value; i, j and given are positions of columns.
+
+        Errors: ValueError for columns that overlap or do not exist, TypeError for no whole numbers, `BudgetExhausted`.
+        """
         query = self._canonical(i, j, given)
         with self._lock:
             if query not in self._answers:
@@ -166,8 +171,8 @@ class PrivateQueries(Readable, Uncopied):
         return self.p_value(position(x), position(y), [position(name) for name in given])
 
     def _canonical(self, i, j, given) -> tuple[int, int, tuple[int, ...]]:
-        i, j = sorted((int(i), int(j)))
-        rest = tuple(sorted({int(k) for k in given}))
+        i, j = sorted((_position(i), _position(j)))
+        rest = tuple(sorted(set(map(_position, given))))
         if i == j or {i, j} & set(rest) or not all(0 <= k < len(self.names) for k in (i, j, *rest)):
             raise ValueError(f"a query needs different columns out of {len(self.names)}, got {(i, j, rest)}.")
         return i, j, rest
@@ -196,7 +201,7 @@ class PrivateQueries(Readable, Uncopied):
             return POLICIES[self._exhausted]
         data = self.records.query(i, j, given, scores=wants_scores(self.test))
         key = keys.fresh_key() if self._key is None else jax.random.fold_in(self._key, len(self.rows))
-        account = self.budget if self.ledger is None else charge.Several(self.budget, self.ledger)
+        account = self.budget if self.ledger is None else charge.Several(self.ledger, self.budget)
         try:
             with jax.enable_x64(True):  # as a release does; in float32 p-values below 1e-38 are 0
                 result = run(self.test, key, data, ledger=account)
@@ -219,6 +224,20 @@ class PrivateQueries(Readable, Uncopied):
             )
         )
         return p_value
+
+
+def _position(column: Any) -> int:
+    """The column as an int. Errors: TypeError for what is no whole number, such as a name."""
+    try:
+        if not isinstance(column, bool | np.bool):
+            return operator.index(column)
+    except TypeError:
+        pass
+    if isinstance(column, float | np.floating) and float(column).is_integer():
+        return int(column)  # R, and tables of numbers, have no other whole numbers
+    raise TypeError(
+        f"a column is its position, a whole number from 0, got {type(column).__name__}; by_name takes names."
+    )
 
 
 def _asked(row: Spend) -> str:

@@ -64,7 +64,7 @@ BITS = np.stack([np.arange(2000) % 2, np.where(np.arange(2000) % 7, np.arange(20
     ("table", "levels", "told"),
     [
         (BITS + 1, (2, 2), "1000 of 2000 cells of column 'v0' (and 1 more) are none of its codes 0 to 1"),
-        (np.where(BITS > 0, np.nan, BITS), (2, 2), "1000 of 2000 cells of column 'v0' (and 1 more) are none of its"),
+        (np.where(BITS > 0, 2.0, BITS), (2, 2), "1000 of 2000 cells of column 'v0' (and 1 more) are none of its"),
         (BITS + 0.5, (3, 3), "2000 of 2000 cells of column 'v0' (and 1 more) are none of its codes 0 to 2"),
         (jax.numpy.asarray(BITS * 1.0 + [0, 3]), (0, 0), "2000 of 2000 cells of column 'v1' are no numbers from -1 to"),
     ],
@@ -246,3 +246,32 @@ def test_an_accountant_of_another_relation_refuses_normal_noise(relation):
         else:
             with pytest.raises(UnsupportedEventError):
                 accountant.compose(event)
+
+
+@pytest.mark.parametrize(
+    "asked_for", [((0.7, 1.2), ()), (("0", "1"), ()), ((True, 0), ()), ((0, None), ()), ((0, 1), (2.5,))]
+)
+def test_a_column_is_a_whole_number_and_nothing_like_one(records, asked_for):
+    """(0.7, 1.2) and ("0", "1") were answered, and paid for, as columns 0 and 1."""
+    (x, y), given = asked_for
+    queries = asked(records, epsilon=10.0)
+    with pytest.raises(TypeError, match="a column is its position, a whole number from 0"):
+        queries.p_value(x, y, given)
+    assert float(queries.spent.epsilon) == 0.0
+    assert queries.p_value(np.int64(0), 1.0) == queries.p_value(0, 1)
+
+
+def test_a_ledger_that_another_process_empties_in_between_spends_no_budget(records, tmp_path, monkeypatch):
+    """The budget in memory was charged first, and stayed charged for an answer that nobody got."""
+    ledger = Ledger.create(tmp_path / "l.db", epsilon=6.0)
+    queries = interop.PrivateQueries(TEST, records, epsilon=20.0, ledger=ledger, exhausted="independent")
+    charge_it = Ledger.charge
+
+    def another_first(self, *arguments, **more):
+        charge_it(Ledger.open(tmp_path / "l.db"), "another", Cost(epsilon=5.0), jaxdp.fresh_key())
+        return charge_it(self, *arguments, **more)
+
+    monkeypatch.setattr(Ledger, "charge", another_first)
+    assert queries.p_value(0, 1) == 1.0
+    assert float(queries.spent.epsilon) == 0.0
+    assert float(ledger.spent.epsilon) == 5.0

@@ -41,11 +41,17 @@ def shown(right: float) -> str:
     return f"{upper:.3f}" if upper < 1.0 else ">0.999"
 
 
-def sentence(epsilon: float, delta: float, relation: str) -> str:
-    """What someone who knows every other record can guess of one; "" where epsilon or the relation says nothing."""
+def sentence(epsilon: float, delta: float, relation: str, persons: bool = False) -> str:
+    """What someone who knows every other record can guess of one; "" where epsilon or the relation says nothing.
+
+    persons: all records of a person are protected together.
+    """
     if relation not in _TWO or not math.isfinite(epsilon):
         return ""
+    other, two = "person's records", _TWO[relation].replace("one record", "all records of one person")
+    if not persons:
+        other, two = "record", _TWO[relation]
     return (
-        f"Someone who knows every other record, and who holds {_TWO[relation]} for equally likely, picks the right one "
+        f"Someone who knows every other {other}, and who holds {two} for equally likely, picks the right one "
         f"in {of_100(best_guess(epsilon, delta))} of 100 cases after seeing what is published here; without it, in 50."
     )

@@ -103,13 +103,15 @@ def known(ledger: Any) -> dict[str, Any]:
     rows, spent = ledger.rows(), ledger.spent
     if not rows:
         raise ValueError(f"ledger {ledger.path.name} has no charges, so there is nothing to register yet.")
+    persons = _protects_persons(rows)
+    public = _PUBLIC[ledger.relation].replace("number of records", f"number of {'persons' if persons else 'records'}")
     fields: dict[str, Any] = {
         "status": "Draft",
         "tier": TIER,
         "deployment.dp_variant.variant_name": _variant(spent),
         "deployment.dp_variant.data_domain": "All tables under one public schema: names and kinds of the columns, the "
         "bounds of numbers and the list of levels of each column, fixed without a look at the records.",
-        "deployment.dp_variant.unprotected_quantities": f"Public, and not protected: {_PUBLIC[ledger.relation]}the "
+        "deployment.dp_variant.unprotected_quantities": f"Public, and not protected: {public}the "
         "schema, the settings of each test, and the list of what was asked and when.",
         **_unit(rows, ledger.relation),
         "deployment.privacy_loss.privacy_parameters_details": "\n".join(_parameters(ledger)),
@@ -124,10 +126,16 @@ def known(ledger: Any) -> dict[str, Any]:
     return fields
 
 
+def _protects_persons(rows: Any) -> bool:
+    """Whether every charge protects all records of a person together."""
+    unit, *others = privacy_unit.of(rows)
+    return bool(unit) and not others
+
+
 def _unit(rows: Any, relation: str) -> dict[str, Any]:
     """What is protected as one: a record, or where every charge is for the same persons, all records of one."""
     unit, *others = privacy_unit.of(rows)
-    if unit and not others:
+    if _protects_persons(rows):
         told = f"All records of the table that have the same {unit}, of one person."
         details = (
             "Two tables are adjacent if they hold the same persons and all records of one person differ, in their "
@@ -207,7 +215,7 @@ def _parameters(ledger: Any) -> Iterator[str]:
     times = f"{rows[0].time[:10]} to {rows[-1].time[:10]}"
     yield f"Spent by {len(rows)} charges from {times}: {spent}. Granted: {ledger.total}."
     if spent.epsilon and not spent.rho and math.isfinite(spent.epsilon):
-        yield risk.sentence(spent.epsilon, spent.delta, ledger.relation)
+        yield risk.sentence(spent.epsilon, spent.delta, ledger.relation, _protects_persons(rows))
     left = ledger.remaining
     if left.epsilon or left.delta or left.rho:
         yield "What is granted and not spent may be spent later; the loss then grows up to what is granted."

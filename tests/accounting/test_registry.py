@@ -6,7 +6,8 @@ import secrets
 import pytest
 import yaml
 
-from jaxdp.accounting import registry
+import jaxdp
+from jaxdp.accounting import privacy_unit, registry
 from jaxdp.accounting.ledger import Ledger
 from jaxdp.cli.main import main
 
@@ -124,3 +125,20 @@ def test_a_ledger_without_charges_has_nothing_to_register(tmp_path, capsys):
     assert main(["ledger", "export", str(tmp_path / "study.db"), "--registry", "--out", str(tmp_path / "out")]) == 2
     assert "no charges, so there is nothing to register yet" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_the_entry_of_persons_counts_persons_and_speaks_of_them(tmp_path):
+    """It called the number of records public and, two lines below, not public; the guess was of one record."""
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=2.0)
+    account = ledger.asked(columns=privacy_unit.noted("x ~ y", "patient_id"))
+    account.charge("m", jaxdp.core.Cost(epsilon=1.0), jaxdp.fresh_key())
+    fields = registry.known(ledger)
+    public = fields["deployment.dp_variant.unprotected_quantities"]
+    assert "the number of persons" in public
+    assert "number of records" not in public
+    details = fields["deployment.privacy_loss.privacy_parameters_details"]
+    assert "knows every other person's records, and who holds two versions of all records of one person" in details
+    ledger.charge("m", jaxdp.core.Cost(epsilon=0.5), jaxdp.fresh_key())  # of single rows
+    fields = registry.known(ledger)
+    assert "the number of records" in fields["deployment.dp_variant.unprotected_quantities"]
+    assert "versions of one record" in fields["deployment.privacy_loss.privacy_parameters_details"]

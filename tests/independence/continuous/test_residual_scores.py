@@ -254,7 +254,7 @@ def all_records(levels, num_free: int, rng):
     return np.concatenate([np.hstack([np.tile(np.concatenate(each), (len(free), 1)), free]) for each in chosen])
 
 
-@pytest.mark.parametrize("correlation", [False, True])
+@pytest.mark.parametrize("correlation", [pytest.param(False, marks=pytest.mark.full), True])
 def test_no_record_with_one_level_each_passes_the_range_and_some_reach_it(correlation):
     """Two columns of unordered levels, a third number given; the range of the box is 1.6 to 1.8 times as large."""
     rng, numbers, count = np.random.default_rng(0), (1, 1, 1, 2, 2, 0, 0, 0), 2000
@@ -441,8 +441,9 @@ def test_the_noise_of_moments_of_levels_is_as_told():
 @pytest.mark.parametrize(
     ("levels", "mechanism", "reached"),
     [
-        (3, Laplace(1e3), 0.86),  # the bound is that of the box, whose corners codes do not reach
-        (4, Gaussian(rho=1e4), 0.99),
+        # the bound is that of the box, whose corners codes do not reach
+        pytest.param(3, Laplace(1e3), 0.86, marks=pytest.mark.full),
+        pytest.param(4, Gaussian(rho=1e4), 0.99, marks=pytest.mark.full),
         (8, Laplace(1e3), 0.92),
         pytest.param(14, Laplace(1e3), 0.95, marks=pytest.mark.full),
         pytest.param(14, Gaussian(rho=1e4), 0.9, marks=pytest.mark.full),

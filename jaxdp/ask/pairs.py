@@ -47,6 +47,7 @@ from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.schema import Schema
+from jaxdp.independence.tables import cramers_v
 from jaxdp.privacy import Claim
 from jaxdp.report.sections import describe_doubts
 from jaxdp.spec import DECISION
@@ -59,6 +60,13 @@ ENDS_TOLD = (
 )
 ONE_SIDED_TOLD = (
     "Of a Cramer's V low alone is found: V is at least low with 95 % confidence, and high is 1 whatever the records."
+)
+NOT_GIVEN = f"not given: {cramers_v.RARE}"  # in place of what the effect is
+RARE_TOLD = (
+    f"Of pairs whose effect_is is {NOT_GIVEN!r}, no Cramer's V is given: beside the noise of this release their rarest "
+    "classes have too few records together. Levels that are merged, more records or a larger epsilon would help; "
+    f'--method {JOINT} --set classes=2 (in Python method="{JOINT}", fields={{"classes": 2}}) gives phi of two classes '
+    "each."
 )
 TURNS_TIMED = 5  # pairs after which the time that the rest will take is told
 
@@ -405,7 +413,7 @@ class PairsQuery(TableQuery[PairAnswers]):
             self._named(query)
             | {"p_value": value, "smallest_p": p_values.smallest_of(test, value), "statistic": number}
             | dict(zip(("effect", "low", "high"), size, strict=True))
-            | {"effect_is": "" if size[0] is None else name}
+            | {"effect_is": name if size[0] is not None else NOT_GIVEN if self.joint else ""}
             for query, test, value, number, name, *size in zip(
                 self.asked, tests, told, numbers, names, *sizes, strict=True
             )
@@ -416,12 +424,13 @@ class PairsQuery(TableQuery[PairAnswers]):
 
     def _effect_notes(self, rows_of: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         """What the ends of the pairs' effects are, where there are any."""
-        from jaxdp.independence.tables import cramers_v
-
         bounded = [row for row in rows_of if row["low"] is not None]
         notes = {ENDS: ENDS_TOLD} if bounded else {}
         one_sided = self.joint and any(row["effect_is"].startswith(cramers_v.NAME) for row in bounded)
-        return notes | ({ONE_SIDED: ONE_SIDED_TOLD} if one_sided else {})
+        hidden = any(row["effect_is"] == NOT_GIVEN for row in rows_of)
+        return (
+            notes | ({ONE_SIDED: ONE_SIDED_TOLD} if one_sided else {}) | ({cramers_v.RARE: RARE_TOLD} if hidden else {})
+        )
 
     def _answers(
         self,

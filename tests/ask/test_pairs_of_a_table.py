@@ -472,3 +472,19 @@ def test_every_effect_says_what_it_is():
     for told in (repr(fine).replace("\n             ", " "), str(fine.to_dict()), fine._repr_html_()):
         assert "95 % interval of its effect, each pair by itself" in told.replace("\n", " ")
         assert "high is 1 whatever the records" in told.replace("\n", " ")
+
+
+def test_a_pair_without_a_cramers_v_says_why_and_what_gives_phi():
+    """Columns of which four fifths are one value: three of their four classes are nearly empty."""
+    rng = np.random.default_rng(0)
+    values = {name: np.where(rng.random(1000) < 0.8, 0.0, rng.exponential(1.0, 1000)) for name in LINE}
+    schema = {"columns": {name: {"kind": "continuous", "bounds": [0, 5]} for name in LINE}}
+    how = {"table": values, "schema": schema, "epsilon": 40.0, "columns": LINE, "method": "pair-contrasts"}
+    answers = ask(**how, fields={"num_null": 39})
+    assert {(pair["effect"], pair["low"], pair["high"]) for pair in answers.pairs} == {(None, None, None)}
+    assert {pair["effect_is"] for pair in answers.pairs} == {"not given: rare levels"}
+    assert "--set classes=2" in answers.content["effect_notes"]["rare levels"]
+    assert "no Cramer's V is given" in repr(answers).replace("\n             ", " ")
+    halves = ask(**how, fields={"num_null": 39, "classes": 2})
+    assert {pair["effect_is"] for pair in halves.pairs} == {"phi coefficient of 2 by 2 classes"}
+    assert all(pair["effect"] is not None for pair in halves.pairs)

@@ -255,8 +255,12 @@ def _quantile(statistics, miss):
 
 def hidden(path: Path):
     """Whether noise hides the rarest cells far more than others, so that V may lie where Q does not see it."""
-    expected = path.total * _pooled(path.product)
-    seen = expected / (expected + path.variance + noisy.TINY)
+    return hidden_cells(path.total * _pooled(path.product), path.variance)
+
+
+def hidden_cells(expected, variance):
+    """The same of expected counts (r, c) and the variance of the noise in each."""
+    seen = expected / (expected + variance + noisy.TINY)
     return jnp.min(seen) < MIN_SEEN * jnp.max(seen)
 
 

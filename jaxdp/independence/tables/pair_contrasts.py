@@ -163,7 +163,8 @@ class PairContrasts(PrivateTest):
         and 1.
 
         All by the same draws: a pair of halves has an interval without 0 exactly where p is at most 0.05. No interval
-        (NaN) of a pair where it and the p-value would contradict each other.
+        (NaN) of a pair where it and the p-value would contradict each other; no V (NaN) where noise hides the rarest
+        cells.
         """
         del key
         p_value, quadratic, (effect, *interval) = self._by_pair(release)
@@ -322,9 +323,19 @@ class _Pair:
         departure = left.T[:, 1:] @ (self.excess() / self.total) @ right[1:]
         normals = jax.random.normal(key_counts, (draws, *self.kind[:2]))
         noise = jnp.einsum("bkl,ki,lj->bij", sums, left, right)
-        variance = self.noise.variance() * np.outer((left[1:] ** 2).sum(0), (right[1:] ** 2).sum(0))
-        product, sized = first[:, None] * second[None, :], functools.partial(_sizes, self, variance)
+        product, variance = first[:, None] * second[None, :], self.cell_variance()
+        sized = functools.partial(_sizes, self, variance)
         return cramers_v.Path(product, departure, self.total, variance, normals, noise, sized)
+
+    def cell_variance(self):
+        """Of the noise of a cell (k + 1, l + 1), the margins as they are."""
+        left, right = ((np.linalg.inv(_basis(count))[1:] ** 2).sum(0) for count in self.kind[:2])
+        return self.noise.variance() * np.outer(left, right)
+
+    def hides(self):
+        """Whether noise hides the rarest cells far more than others, as in single tables."""
+        first, second = self.shares
+        return cramers_v.hidden_cells(self.total * first[:, None] * second[None, :], self.cell_variance())
 
     def table(self):
         """The noisy table (k + 1, l + 1), in which the released sums are a basis."""
@@ -431,6 +442,7 @@ def _cramer(pair: _Pair, null, forms, key):
 
     The end is the V of the last law towards T of whose tables few enough reach the released one, by the limit that the
     smaller of two ranks has in the p-value: counts of rare levels vary more under a dependence than without one.
+    All NaN where noise hides the rarest cells: divided by their expected counts, it would be most of V.
     """
     few = null[:EFFECT_DRAWS]
     sampling, _ = pair.spread()
@@ -463,4 +475,5 @@ def _cramer(pair: _Pair, null, forms, key):
     ends = jnp.where(ranks < limit, jnp.maximum(jax.vmap(path.size)(low), 0.5**STEPS), 0.0)
     # scores know V by the released ratio of both alone, whose error they do not count: only where chi-squared has none
     low = jnp.where(ends[0] > 0.0, ends[0], ends[-1])
-    return jnp.stack([estimate, jnp.clip(jnp.minimum(low, estimate), 0.0, 1.0), jnp.ones_like(estimate)])
+    ends = jnp.stack([estimate, jnp.clip(jnp.minimum(low, estimate), 0.0, 1.0), jnp.ones_like(estimate)])
+    return jnp.where(pair.hides(), jnp.nan, ends)

@@ -238,6 +238,26 @@ def test_the_lower_end_of_cramers_v_covers_where_rare_levels_go_together():
     assert np.all(p_value <= 0.05)
 
 
+def test_no_cramers_v_where_noise_hides_rare_levels_and_one_where_it_does_not():
+    """The inverse without noise made V of a level of .7 % 0 or 1 at random, of equal and of independent columns."""
+    columns, test, n = (Column(CATEGORICAL, 3),) * 3, PairContrasts(epsilon=8.0, num_null=39), 2000
+
+    def one(key, rare):
+        key_data, key_test = jax.random.split(key)
+        shares = jnp.array([0.6, 1.0]) * (1.0 - rare)
+        values = jnp.searchsorted(shares, jax.random.uniform(key_data, (n, 3))) * 1.0
+        values = values.at[:, 1].set(values[:, 0])
+        result = jaxdp.run(test, key_test, data_of(values, columns))
+        return result.effect, *result.interval
+
+    for rare, hidden in ((0.007, True), (0.1, False)):
+        keys = jax.random.split(jax.random.key(9), 6)
+        found = np.asarray(jax.lax.map(lambda key, rare=rare: jnp.stack(one(key, rare)), keys))
+        assert np.all(np.isnan(found) == hidden)
+    assert np.all(found[:, 0, 0] > 0.9)
+    assert np.all(found[:, 0, 1:] < 0.2)
+
+
 @pytest.mark.full
 def test_a_lower_end_leaves_out_zero_exactly_where_p_is_small_and_covers_weak_effects():
     """Quarters of normal columns, whose two statistics have ends of their own."""

@@ -338,9 +338,33 @@ def find(name: str) -> Entry:
     return _settled(_named, name)
 
 
+_PAIRED = (
+    "no test compares two measurements of each record: mean-difference and kruskal-wallis take two groups of different "
+    "records, and are not valid here. Make a column of the differences in the data, give it bounds, and jaxdp describe "
+    "releases its quartiles"
+)
+_WHOLE_LAWS = (
+    "no test compares whole distribution functions. Of two groups kruskal-wallis compares ranks, and quantile-table "
+    "counts of quantile groups, any difference of which it sees"
+)
+NOT_OFFERED = {  # letters and digits of names that people look for -> why there is none, and what there is
+    **dict.fromkeys(("pairedttest", "ttestpaired", "ttestrel", "dependentttest"), _PAIRED),
+    **dict.fromkeys(("wilcoxon", "wilcoxonsignedrank", "signedrank", "signtest"), _PAIRED),
+    **dict.fromkeys(("friedman", "friedmanchisquare", "repeatedmeasuresanova", "cochranq"), _PAIRED),
+    **dict.fromkeys(
+        ("mcnemar", "mcnemartest"),
+        "no test compares two answers of each record. Make a column of three levels in the data (first alone, second "
+        "alone, alike), and jaxdp describe releases its counts",
+    ),
+    **dict.fromkeys(("kolmogorovsmirnov", "ks", "kstest", "ks2samp", "andersondarling"), _WHOLE_LAWS),
+}
+
+
 def _named(name: str) -> Entry:
     """`find` among all tests."""
     found = entries().get(name) or classical().get(_letters(name), (name, None))[1]
+    if found is None and _letters(name) in NOT_OFFERED:
+        raise ValueError(f"{name} is not offered: {NOT_OFFERED[_letters(name)]}.")
     if found is None:
         close = _closest(name)
         near = [] if close else _about(name)

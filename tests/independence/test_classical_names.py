@@ -8,6 +8,7 @@ import pytest
 
 import jaxdp
 from jaxdp import catalogue
+from jaxdp.ask.independence import Query
 from jaxdp.cli import options
 from jaxdp.cli.main import main
 from jaxdp.spec import TestSpec
@@ -104,6 +105,39 @@ def test_a_name_without_a_counterpart_is_refused_with_the_closest_ones():
         catalogue.find("ttests")
     with pytest.raises(ValueError, match="no test called 'weibull'; jaxdp methods"):
         catalogue.find("weibull")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("ttest_rel", "column of the differences"),
+        ("paired-t-test", "column of the differences"),
+        ("wilcoxon", "groups of different records"),
+        ("mcnemar", "column of three levels"),
+        ("kolmogorov-smirnov", "quantile-table"),
+        ("ks_2samp", "kruskal-wallis"),
+    ],
+)
+def test_a_name_that_is_not_offered_says_so_and_what_to_do(typed, said):
+    """Paired tests were answered with the names of unpaired ones."""
+    with pytest.raises(ValueError, match=f"{typed} is not offered: .*{said}"):
+        catalogue.find(typed)
+
+
+def test_what_is_not_offered_is_no_name_of_a_test_and_points_to_tests_that_are():
+    for name, reason in catalogue.NOT_OFFERED.items():
+        assert not catalogue.is_known(name)
+        for told in ("mean-difference", "kruskal-wallis", "quantile-table"):
+            assert told not in reason or told in catalogue.entries()
+    schema = jaxdp.Schema.from_dict(
+        {
+            "columns": {
+                "group": {"kind": "binary", "levels": [0, 1]},
+                "dose": {"kind": "continuous", "bounds": [-4, 4]},
+            }
+        }
+    )
+    assert Query.of(schema, x="group", y="dose", epsilon=1.0, method="quantile-table").entry.name == "quantile-table"
 
 
 def test_commands_say_it(tmp_path, capsys):

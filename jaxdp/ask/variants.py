@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxdp import catalogue, core
 from jaxdp._base import csv_files, p_values
+from jaxdp._base.display import printable
 from jaxdp._base.json_files import plain
 from jaxdp._base.keywords import complete
 from jaxdp._base.owner import OWNER, warn_owner
@@ -37,6 +38,10 @@ MISSING_CALLS = (
     "Given the covariates, genotypes are missing as often for one phenotype as for another (calls that fail more often "
     "among cases bias the score)."
 )
+UNIT = (
+    "One record for each person of .fam, FID and IID: its genotypes, phenotype and covariates are protected together. "
+    "A person in two rows under different ids is two records."
+)
 NO_SCHEMA = Schema({})  # a fileset is typed; what else is public are the bounds
 
 
@@ -44,9 +49,9 @@ NO_SCHEMA = Schema({})  # a fileset is typed; what else is public are the bounds
 class VariantAnswers(TableAnswer):
     """Tested variants, the smallest p-value first. Noisy and public values only.
 
-    variants: dicts of name, place, index, p_value (family-wise over all variants), effect per allele and its
-    interval or None (for all variants together), in the phenotype's own units (of cases: the difference of their
-    share).
+    variants: dicts of name, place, allele (the first of .bim), index, p_value (family-wise over all variants), effect
+    for each further copy of that allele and its interval or None (95 %, for all variants together), in the phenotype's
+    own units (of cases: the difference of their share).
     cost, mode: of the release. content: what result.json holds beside them.
     """
 
@@ -67,16 +72,19 @@ class VariantAnswers(TableAnswer):
         return [
             f"{one['name']}  {one['place']}  {p_values.describe(one['p_value'])}  effect {one['effect']:.3g}"
             + ("" if one["interval"] is None else " [{:.3g}, {:.3g}]".format(*one["interval"]))
+            + f" for each copy of {printable(one['allele'])}"
             for one in self.variants
         ]
 
     def written(self) -> dict[str, Any]:
         """The table of variants."""
         rows = [
-            [one["name"], one["place"], one["p_value"], one["effect"], *(one["interval"] or ("", ""))]
+            [one["name"], one["place"], one["allele"], one["p_value"], one["effect"], *(one["interval"] or ("", ""))]
             for one in self.variants
         ]
-        return {"variants.csv": (csv_files.write, ("name", "place", "p_value", "effect", "low", "high"), rows)}
+        return {
+            "variants.csv": (csv_files.write, ("name", "place", "allele", "p_value", "effect", "low", "high"), rows)
+        }
 
     def draw(self, path: Path) -> None:
         """The p-values along the genome."""
@@ -202,6 +210,15 @@ class GwasQuery(TableQuery[VariantAnswers]):
             faults.append(f"the persons who have all covariates do not differ in {told}: {plink.ELSEWHERE}")
         return next(filter(None, faults), "")
 
+    def _effect_is(self, num_variants: int) -> str:
+        """What the effects and the ends of their intervals are, as a sentence."""
+        what = f"mean of {self.phenotype or OF_FAM}, in its own units," if self.phenotype_bounds else "share of cases"
+        given = ", between persons of equal covariates" if self.covariates else ""
+        return (
+            f"An effect is the difference in the {what} for each further copy of the named allele, the first of .bim"
+            f"{given}. The intervals hold for all {num_variants} variants together with 95 % confidence, chosen or not."
+        )
+
     def _answers(self, genotypes, places, p_values, result, told, account) -> VariantAnswers:
         rule, notes = told
         quantity = self.phenotype_bounds
@@ -211,6 +228,7 @@ class GwasQuery(TableQuery[VariantAnswers]):
             {
                 "name": genotypes.names[j],
                 "place": genotypes.places[j],
+                "allele": genotypes.alleles[j],
                 "index": int(j),
                 "p_value": float(p),
                 "effect": float(unit * effect[i]),
@@ -226,10 +244,15 @@ class GwasQuery(TableQuery[VariantAnswers]):
             + (sections.describe_doubts(rule.flags) if hits else ""),
             "method": result.method,
             "n": len(genotypes.persons),
+            "n_is": f"The fileset has {len(genotypes.persons)} persons, whom n counts. Who lacks the phenotype"
+            + " or a covariate" * bool(self.covariates)
+            + " is left out of the test; how many do is private.",
             "num_variants": len(genotypes.names),
             "epsilon": float(self.epsilon),
             "relation": str(result.cost.relation.value),
             "mode": result.mode,
+            "unit": UNIT,
+            "effect_notes": {"effect": self._effect_is(len(genotypes.names))},
             "assumption": f"{rule.sentence} {MISSING_CALLS}",
             "flags": list(rule.flags),
             "cautions": [

@@ -35,6 +35,7 @@ class Genotypes:
     """A fileset. counts: (n, K) int8, allele count less one, -9 missing. persons: (FID, IID) of each row.
 
     names, places: of the variants, places as "chromosome:position". phenotype: sixth column of the .fam file, texts.
+    alleles: the first of each variant in .bim, whose copies are counted.
     """
 
     counts: np.ndarray
@@ -42,6 +43,7 @@ class Genotypes:
     names: tuple[str, ...]
     places: tuple[str, ...]
     phenotype: tuple[str, ...]
+    alleles: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Genotypes({self.counts.shape[0]} persons, {self.counts.shape[1]} variants)"
@@ -72,6 +74,7 @@ def read_genotypes(prefix) -> Genotypes:
         tuple(row[1] for row in bim),
         tuple(f"{row[0]}:{row[3]}" for row in bim),
         tuple(row[5] for row in fam),
+        tuple(row[4] for row in bim),
     )
 
 

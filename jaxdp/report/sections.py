@@ -164,7 +164,7 @@ def _planned(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _answered(result: Mapping[str, Any]) -> Iterator[Section]:
     what = "release" if "noise_sd" in result else "query" if {"num_tests", "pairs"} & result.keys() else "test"
-    used = f"The {what} used {result['n']} records." if "n" in result else ""
+    used = result.get("n_is") or (f"The {what} used {result['n']} records." if "n" in result else "")
     yield Section("answer", "", [str(result["answer"])])
     yield Section("", ASKED, [str(result.get("title", "")), used])
     yield Section("asked for", ASKED, [str(result.get("taken", ""))])

@@ -150,3 +150,27 @@ def test_every_answer_says_what_missing_calls_would_do(missing, tmp_path):
     assert main([*command, "--epsilon", "9", "--count", "1", "--seed", "1", "--out", str(out)]) == 0
     assert "genotypes are missing as often" in json.loads((out / "result.json").read_text())["assumption"]
     assert "bias the score" in " ".join((out / "report.html").read_text().split())
+
+
+def test_an_answer_says_what_its_effects_and_its_records_are(tmp_path, capsys):
+    """Which allele, a difference of what, and which intervals: neither the page nor the files said it."""
+    command, out = files(tmp_path), tmp_path / "o"
+    bim = [line.split() for line in (tmp_path / "study.bim").read_text().splitlines()]
+    (tmp_path / "study.bim").write_text("".join("\t".join([*words[:4], "G", "T"]) + "\n" for words in bim))
+    assert main([*command, "--epsilon", "9", "--count", "1", "--out", str(out)]) == 0  # a release
+    content, screen = json.loads((out / "result.json").read_text()), capsys.readouterr().out
+    page = (out / "report.html").read_text()
+    assert content["variants"][0]["allele"] == "G"
+    assert (out / "variants.csv").read_text().startswith("name,place,allele,p_value,effect,low,high\n")
+    assert "for each copy of G" in screen
+    for told in (
+        "An effect is the difference in the share of cases for each further copy of the named allele, the first of",
+        "The intervals hold for all 3 variants together with 95 % confidence",
+        "The fileset has 60 persons, whom n counts. Who lacks the phenotype or a covariate is left out of the test",
+        "One record for each person of .fam",
+    ):
+        assert told in page
+    assert "unit = ..." not in page
+    assert "used 60 records" not in page
+    own = GwasQuery.of(covariates=None, names=(), bounds={"phenotype": (0.0, 10.0)}, epsilon=1.0)
+    assert own._effect_is(5).startswith("An effect is the difference in the mean of phenotype, in its own units, for")

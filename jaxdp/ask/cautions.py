@@ -25,6 +25,7 @@ DEPARTS = "where there are many, there is a {} for that reason alone"  # of one 
 UNPARSED = "Lines and cells that do not parse"
 LACKING = "Lines that the file lacks of the {} records asked for, and lines and cells that do not parse,"
 _filled: contextvars.ContextVar[str] = contextvars.ContextVar("filled", default="")
+_ledger: contextvars.ContextVar[Any] = contextvars.ContextVar("ledger", default=None)
 
 
 @contextlib.contextmanager
@@ -41,6 +42,16 @@ def filled(accepts: bool, records: int | None) -> Iterator[None]:
         _filled.reset(token)
 
 
+@contextlib.contextmanager
+def totalled(account: Any) -> Iterator[None]:
+    """Answers inside say what their ledger has spent in all, where that is much: of an account that writes into one."""
+    token = _ledger.set(getattr(account, "ledger", None))
+    try:
+        yield
+    finally:
+        _ledger.reset(token)
+
+
 def cautions(
     num_records: int, cost: Cost, mode: str, recorded: bool, rules: Iterable[Any] = (), finds: str = DEPENDENCE
 ) -> list[str]:
@@ -50,6 +61,7 @@ def cautions(
     """
     found, released = hashed_levels.told(rules), mode == RELEASE
     epsilon, delta = float(cost.epsilon), float(cost.delta)
+    total = getattr(_ledger.get(), "spent", None)  # with this answer, which was charged before it was computed
     if _filled.get():
         found.append(FILLED.format(_filled.get(), DEPENDENT if finds == DEPENDENCE else DEPARTS.format(finds)))
     if num_records < FEW_RECORDS:
@@ -58,6 +70,12 @@ def cautions(
         found.append(
             f"Epsilon of {spent(epsilon)} protects little: someone who knows all other records, and two equally likely "
             f"versions of one, can pick the right one in {risk.of_100(risk.best_guess(epsilon))} of 100 cases."
+        )
+    elif released and total is not None and total.epsilon > MUCH:
+        found.append(
+            f"The ledger has spent epsilon {spent(total.epsilon)} in all, which protects little: after all of its "
+            "answers, someone who knows all other records, and two equally likely versions of one, can pick the right "
+            f"one in {risk.of_100(risk.best_guess(total.epsilon, total.delta))} of 100 cases."
         )
     if released and delta * num_records >= 1.0:
         found.append(

@@ -23,7 +23,7 @@ from jaxdp._base.arguments import MAX_EPSILON, MIN_EPSILON, USUAL_DELTA
 from jaxdp.accounting import privacy_unit
 from jaxdp.ask import reading
 from jaxdp.ask.calls import READING, SHARED, CallOptions
-from jaxdp.ask.cautions import cautions, filled
+from jaxdp.ask.cautions import cautions, filled, totalled
 from jaxdp.ask.reading import Reading, Selection, Table
 from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.data import batches, conditioning
@@ -114,9 +114,10 @@ class TableQuery[Answer](abc.ABC):
         on_stage("reading the data")
 
         def answered(data: Any, account: Any) -> Answer:
-            with filled(how.strict or how.force, how.records if how.strict else None):
+            with totalled(paying), filled(how.strict or how.force, how.records if how.strict else None):
                 return query.answer(data, key, account, on_stage, **more)
 
+        paying = account
         with charge.explaining(account) as account:
             found = reading.read(answered, load, selection, account, self.public_columns)
         if how.keep_sums is not None:

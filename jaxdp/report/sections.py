@@ -331,7 +331,7 @@ def _told_protected(result: Mapping[str, Any]) -> Iterator[str]:
         times = f"exp({amounts.spent(result['epsilon'])}) = {_factor(float(result['epsilon']))}"
         yield (
             f"Each record. Take {files}: what is published here is at most {times} times as likely for the one as for "
-            + ("the other, but for a probability of delta." if result.get("delta") else "the other.")
+            + ("the other, plus delta." if result.get("delta") else "the other.")
         )
     yield risk.sentence(float(result["epsilon"]), float(result.get("delta") or 0.0), str(result.get("relation")))
     if files and (result.get("unit") or LEFT_OUT) == LEFT_OUT:  # no column says whose a record is

@@ -14,6 +14,7 @@ from jaxdp.ask.cautions import NO_LEDGER, cautions
 from jaxdp.ask.reading import Reading
 from jaxdp.cli.main import main
 from jaxdp.privacy import Cost
+from jaxdp.report import sections
 
 ROWS = 40  # few
 COLUMNS = ["a", "b", "c"]
@@ -161,3 +162,25 @@ def test_a_delta_of_one_record_or_more_is_cautioned_about(delta, warned):
 def test_a_switch_of_reading_is_true_or_false(name, value):
     with pytest.raises(TypeError, match=f"{name} must be True or False"):
         Reading(**{name: value})
+
+
+def test_a_ledger_that_spent_much_in_all_is_cautioned_about_beside_the_answer(tmp_path):
+    """Two answers of epsilon 3 are 6 about the same records; each by itself is below the border."""
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=20)
+    told = []
+    for _ in range(2):
+        answer = jaxdp.test(table(), x="a", y="b", epsilon=3.0, ledger=ledger, **known("test"))
+        told.append([text for text in answer.content["cautions"] if "in all, which protects little" in text])
+    assert told[0] == []
+    assert len(told[1]) == 1
+    assert "The ledger has spent epsilon 6 in all" in told[1][0]
+    assert "in up to 99.8 of 100 cases" in told[1][0]
+
+
+def test_a_page_with_a_delta_says_that_it_is_added():
+    """Not that all holds but for a probability of delta: under normal noise odds pass exp(epsilon) more often."""
+    content = {"mode": "release", "relation": "replace_one", "epsilon": 1.0}
+    first, *_ = sections._told_protected({**content, "delta": 1e-6})
+    assert first.endswith("times as likely for the one as for the other, plus delta.")
+    first, *_ = sections._told_protected(content)
+    assert first.endswith("times as likely for the one as for the other.")

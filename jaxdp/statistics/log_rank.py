@@ -236,14 +236,21 @@ class Curves:
 
         ratios: b, (K - 1,).
         """
-        return _chances_of(self._shares, ratios)
+        return _chances_of(self._shares, ratios[None, :, None])
 
     def _of_blocks(self, values):
         return jnp.mean(values.reshape(*values.shape[:-1], -1, self.width), axis=-1)
 
     def expected(self, ratios):
-        """Mean of U at these log hazard ratios, (K - 1,)."""
-        moved = self._of_blocks(self._chances(ratios) - self._shares)
+        """Mean of U at these log hazard ratios, (K - 1,).
+
+        All who are at risk at the start of a bin count as at risk at its events, while those of greater hazard leave
+        earlier within it: chances are those at the ratio e^b exp(-(h_k - h_1)/2), h the hazards of the groups there.
+        """
+        shares, raised = self._shares, jnp.exp(ratios)[None, :, None]
+        hazard = jnp.repeat(jnp.maximum(self.hazard, 0.0), self.width, axis=1)[:, None]
+        more = hazard * (raised - 1.0) / (1.0 + jnp.sum(shares * (raised - 1.0), axis=1, keepdims=True))
+        moved = self._of_blocks(_chances_of(shares, ratios[None, :, None] - 0.5 * more) - shares)
         return self._turn @ jnp.einsum("s,skj,sj->k", self.weight, moved, jnp.maximum(self.events, 0.0))
 
     def _spread_of(self, ratios):
@@ -291,7 +298,7 @@ class Curves:
 
         0 at ratios 0: whoever leaves, the null hypothesis expects U = 0.
         """
-        at_ends = jax.vmap(lambda shares: _chances_of(shares, ratios) - shares, 1, 1)(self.ends)
+        at_ends = jax.vmap(lambda shares: _chances_of(shares, ratios[None, :, None]) - shares, 1, 1)(self.ends)
         off = jnp.max(jnp.abs(at_ends - moved[:, None]), axis=1)
         found = jnp.einsum("s,skj,sj->k", self.weight, off, self.sudden * jnp.maximum(self.events, 0.0))
         return self._turn @ jnp.diag(found**2) @ self._turn.T
@@ -308,7 +315,7 @@ class Curves:
     def information(self):
         """(Sum of g (1 - g) over events, of each group; variance of the noise in it), (K,) each.
 
-        Of two groups both are the same, the slope of `expected` at 0.
+        Of two groups both are the same, the slope of `expected` at 0 but for what bins hide.
         """
         first = lambda part, axis: -jnp.sum(part, axis=axis, keepdims=True)  # noqa: E731
         shares = jnp.concatenate([1.0 + first(self._shares, 1), self._shares], axis=1)
@@ -378,8 +385,8 @@ def _is_small(counts, num_records, count_variance):
 
 
 def _chances_of(shares, ratios):
-    """p from shares (S, K - 1, ...)."""
-    raised = shares * jnp.exp(ratios)[None, :, None]
+    """p from shares (S, K - 1, ...) and log ratios of as many axes."""
+    raised = shares * jnp.exp(ratios)
     return raised / (1.0 - jnp.sum(shares, axis=1, keepdims=True) + jnp.sum(raised, axis=1, keepdims=True))
 
 

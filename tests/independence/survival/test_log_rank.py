@@ -138,6 +138,20 @@ def test_the_mean_of_the_squares_is_known_where_the_groups_differ():
     assert spread[2.0] > 1.25 * expected[2.0]
 
 
+@pytest.mark.parametrize("ratios", [(1.0, 2.0), (1.0, 0.5), (1.0, 1.5, 0.75)])
+def test_ratios_are_not_drawn_to_one_by_the_order_that_bins_hide(ratios):
+    """Hazards that grow to .04 of a bin, no sampling and no noise: log ratios were .002 to .004 too small in size."""
+    left = np.exp(-4.0 * np.outer(ratios, log_rank.ends(BINS) ** 4)) / len(ratios)
+    table = np.zeros((1, len(ratios), BINS + 1, 2))
+    table[0, :, :BINS, 1], table[0, :, BINS, 0] = -np.diff(1e6 * left), 1e6 * left[:, -1]
+    with jax.enable_x64(True):
+        about = Curves.of(log_rank.blocked(jnp.asarray(table), 128), 1e6, 1e-9, np.zeros(128))
+        found = log_rank.from_all(len(ratios)) @ jnp.einsum("skbe,skbec->c", table, about.scores()) - about.mean
+        truth = jnp.log(jnp.array(ratios[1:]))
+        off = jnp.linalg.solve(jax.jacfwd(about.expected)(truth), found - about.expected(truth))
+    assert np.abs(off).max() < 0.001
+
+
 def test_what_may_change_within_a_block_counts_where_many_leave_in_it_alone():
     """Two groups; shares of 1/2 and of less at the end of the first block."""
     share, calm = jnp.full((1, 6), 0.5), np.full((2, 13), 50.0)

@@ -36,6 +36,7 @@ from jaxdp.ask.pairs_requirements import (
     require_columns,
     require_laws,
     require_pair,
+    require_reachable,
     with_more_draws,
 )
 from jaxdp.ask.reading import Selection, Table
@@ -124,6 +125,8 @@ class PairsQuery(TableQuery[PairAnswers]):
         queries = [Query.of(schema, **each | {"x": x, "y": y, "law": laws[x]}) for x, y in pairs]
         require_laws(law, names, queries[0].entry)
         queries = [with_more_draws(query, level / len(pairs)) for query in queries]
+        for query in {query.entry.name: query for query in queries}.values() if adjust == "holm" else ():
+            require_reachable(query, level / len(pairs), len(pairs), "pairs")
         if method == JOINT and given:
             raise ValueError(f"{JOINT} does not condition: leave given out, or the method.")
         for query in queries if method != JOINT else []:

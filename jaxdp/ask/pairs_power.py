@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from jaxdp import null_laws
 from jaxdp._base.amounts import spent
 from jaxdp.ask import detectable
 
@@ -18,12 +19,23 @@ def of_joint_release(query: Any, test: Any, columns: tuple, rows: int, delta: fl
     found = detectable_effect(test.mechanism_in_force(), classings, rows, level)
     power = (
         f"With power {detectable.POWER} {named_effect(classings)} of {found:.2g} or more would have been found in "
-        f"any one pair (at level {query.level:g}/{len(query.asked)}, the strictest that the "
-        "adjustment asks for)."
+        f"a pair of columns with equally full classes (at level {query.level:g}/{len(query.asked)}, the strictest that "
+        "the adjustment asks for); where a level or class is rare, only a larger effect, or none."
         if found < 1.0
         else "No effect, however strong, is found with power 0.8 in so few records at this budget: name fewer columns, "
         "or spend more."
     )
+    if null_laws.never_so_small(test, level):
+        enough = math.ceil(10.0 / level) - 1
+        found, power = (
+            math.inf,
+            (
+                f"No effect in one pair alone would have been found at level {query.level:g}/{len(query.asked)}, the "
+                f"strictest that the adjustment asks for: p-values are ranks among {test.num_null} draws, "
+                f"{1 / (1 + test.num_null):.2g} or more. --set num_null={enough} (in Python "
+                f'fields={{"num_null": {enough}}}) would do.'
+            ),
+        )
     told = _told_delta(query, columns, rows, level, delta, worth)
     return {"detectable_effect": found if found < 1.0 else None, "power": f"{power} {told}"}
 

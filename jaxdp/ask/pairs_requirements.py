@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxdp import catalogue
+from jaxdp import catalogue, null_laws
 from jaxdp._base import check
 from jaxdp._base.printed import printed_name
 from jaxdp.ask.independence import Query
@@ -16,6 +16,7 @@ from jaxdp.spec import Options
 
 JOINT = "pair-contrasts"  # the test of all pairs by one release, which answers where no other is asked for
 MAX_DRAWS = 99_999  # of null tables for one pair
+MAX_JOINT_DRAWS = 999_999  # of the joint release, which draws so many for those pairs alone whose p-values are small
 
 
 def admitted_delta(delta: Any, method: str | None) -> float:
@@ -64,10 +65,29 @@ def with_more_draws(query: Query, share: float) -> Query:
     usual = next((field.default for field in dataclasses.fields(query.entry.cls) if field.name == "num_null"), None)
     fields = query.settings.fields
     needed = min(math.ceil(10.0 / share) - 1, MAX_DRAWS)
+    if query.entry.name == JOINT:  # beyond, twice as many as the adjustment asks for: each takes its time
+        needed = max(needed, min(math.ceil(2.0 / share) - 1, MAX_JOINT_DRAWS))
     if not isinstance(usual, int) or needed <= usual or "num_null" in fields or not query.entry.spec.columns.coded:
         return query
     return dataclasses.replace(
         query, settings=dataclasses.replace(query.settings, fields={**fields, "num_null": needed})
+    )
+
+
+def require_reachable(query: Query, share: float, count: int, what: str) -> None:
+    """Raises ValueError where Holm's adjustment of so many p-values finds none, since ranks are never so small.
+
+    query: of any of them, `with_more_draws`; share: of the level.
+    """
+    draws = query.settings.fields.get("num_null")
+    at_most = MAX_JOINT_DRAWS if query.entry.name == JOINT else MAX_DRAWS
+    if draws != at_most or query.entry.cls.gradient_free != null_laws.RANK or share * (1 + draws) >= 1.0 - 1e-9:
+        return
+    raise ValueError(
+        f"Holm's adjustment of {count} {what} asks for a p-value of {share:.2g}, and {query.entry.name} ranks each "
+        f"among at most {draws} draws, so that it is {1.0 / (1 + draws):.2g} or more: nothing could be found. "
+        'Name fewer columns, adjust by the false discovery rate (--adjust bh, in Python adjust="bh"), or of numbers '
+        "name a test whose p-value is a formula (partial-correlation)."
     )
 
 

@@ -150,7 +150,11 @@ class PairwiseResult(Readable):
         return f"{table[i, j]:.6g}, of features {i} and {j}"
 
     def holm(self):
-        """Holm-adjusted p-values (family-wise error over the pairs), (d, d)."""
+        """Holm-adjusted p-values (family-wise error over the pairs), (d, d).
+
+        A rank among the `num_null` draws of a test is at least 1/(1 + num_null): of m pairs none is found at level a
+        unless num_null is at least m/a - 1. `jaxdp.test_pairs` draws so many by itself.
+        """
         return self._adjust(null_laws.holm)
 
     def benjamini_hochberg(self):

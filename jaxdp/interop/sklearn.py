@@ -25,6 +25,8 @@ from jaxdp._base.amounts import spent
 from jaxdp._base.owner import OWNER
 from jaxdp.accounting.composition import compose
 from jaxdp.accounting.ledger import BudgetExhausted
+from jaxdp.ask.independence import Query
+from jaxdp.ask.pairs_requirements import require_reachable, with_more_draws
 from jaxdp.ask.reading import Table
 from jaxdp.ask.session import Session
 from jaxdp.ask.table_query import account_of
@@ -105,6 +107,7 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
         each: list[dict[str, Any]] = [
             {"x": name, "y": TARGET, "epsilon": share, "method": self.method} for name in names
         ]
+        each = [self._with_draws(begin.keywords["schema"], asked, len(names)) for asked in each]
         with self._paid(begin, each) as session:
             for result in RESULTS:  # of an earlier fit
                 self.__dict__.pop(result, None)
@@ -161,6 +164,14 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
         account = account_of(self.ledger, Table({}, session.schema), f"{names} ~ {TARGET}")
         with charge.paid(account, estimate.method, cost, keys.fresh_key(), mode=keys.RELEASE, rehearse=None):
             yield begin(ledger=charge.Prepaid(account, cost, estimate.costs))
+
+    def _with_draws(self, schema: Schema, asked: dict[str, Any], count: int) -> dict[str, Any]:
+        """The same with null tables enough that the adjusted p-value of one feature among so many can be small."""
+        query = with_more_draws(Query.of(schema, **asked), self.level / count)
+        if self.adjust == "holm":
+            require_reachable(query, self.level / count, count, "features")
+        draws = query.settings.fields.get("num_null")
+        return asked if draws is None else asked | {"fields": {"num_null": draws}}
 
     def _is_numeric(self) -> bool:
         return _is_bounds(self.target)

@@ -488,3 +488,28 @@ def test_a_pair_without_a_cramers_v_says_why_and_what_gives_phi():
     halves = ask(**how, fields={"num_null": 39, "classes": 2})
     assert {pair["effect_is"] for pair in halves.pairs} == {"phi coefficient of 2 by 2 classes"}
     assert all(pair["effect"] is not None for pair in halves.pairs)
+
+
+def with_columns(count):
+    names = [f"c{k}" for k in range(count)]
+    return schema_of({"columns": {name: {"kind": "binary", "levels": [0, 1]} for name in names}})
+
+
+def test_more_than_a_hundred_columns_can_be_found_or_are_refused_before_anything_is_spent():
+    """5050 pairs ask Holm for 9.9e-6, and ranks among 99 999 tables are 1e-5 or more."""
+    many = PairsQuery.of(with_columns(101), epsilon=8.0).asked[0].settings.fields["num_null"]
+    assert 1.0 / (1.0 + many) < 0.05 / 5050
+    with pytest.raises(ValueError, match=r"Holm's adjustment of 51040 pairs .* nothing could be found.*bh"):
+        PairsQuery.of(with_columns(320), epsilon=8.0)
+    assert PairsQuery.of(with_columns(320), epsilon=8.0, adjust="bh").adjust == "bh"
+
+
+def test_the_power_of_pairs_knows_the_smallest_p_value_and_balanced_classes():
+    columns = {"columns": ["two", "other", "grade"], "method": "pair-contrasts"}
+    ranked = ask(**columns, fields={"num_null": 39}).content
+    assert "No effect in one pair alone would have been found at level 0.05/3" in ranked["power"]
+    assert "num_null=599" in ranked["power"]
+    assert ranked["detectable_effect"] is None
+    balanced = ask(**columns, fields={"num_null": 99}).content["power"]
+    assert "in a pair of columns with equally full classes" in balanced
+    assert "where a level or class is rare, only a larger effect, or none" in balanced

@@ -1,5 +1,7 @@
 """The selector of features: what it keeps, what it pays, and scikit-learn's own checks of an estimator."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -11,6 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import jaxdp
 from jaxdp import charge, core
+from jaxdp.ask.session import Session
 from jaxdp.interop import PrivateSelector
 
 KNOWN = {"bounds": (0.0, 1.0), "target": (0.0, 1.0)}
@@ -145,6 +148,23 @@ def test_unknown_levels_of_the_target_are_told_with_what_a_selector_has(share, s
     assert "--" not in str(refused.value)
     assert "maybe" not in str(refused.value)
     assert ledger.spent.epsilon == 0.0
+
+
+@pytest.mark.parametrize(("features", "draws"), [(40, 7999), (60, 11_999)])
+def test_many_features_get_null_tables_enough_for_their_adjustment(features, draws, monkeypatch):
+    """60 features of ranks among 999 tables could select nothing: Holm's smallest p-value was .06."""
+    asked = []
+    monkeypatch.setattr(Session, "test", lambda self, **how: asked.append(how) or SimpleNamespace(p_value=0.5))
+    random = np.random.default_rng(0)
+    values, target = random.uniform(0, 10, (100, features)), random.integers(0, 2, 100)
+    made = PrivateSelector(epsilon=100.0, bounds=(0.0, 10.0), target=[0, 1], random_state=0)
+    made.fit(values, target)
+    assert [how["fields"] for how in asked] == [{"num_null": draws}] * features
+    asked.clear()
+    made.fit(values[:, :2], target)
+    assert all("fields" not in how for how in asked)
+    with pytest.raises(ValueError, match=r"^Holm's adjustment of 6000 features .* nothing could be found"):
+        clone(made).set_params(bounds=(0.0, 1.0), epsilon=9e3).fit(np.zeros((10, 6000)), target[:10])
 
 
 def test_a_path_is_no_ledger():

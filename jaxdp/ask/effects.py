@@ -53,8 +53,8 @@ def equivalence(result: Result, query: Any, test: Any, data: Any) -> dict[str, A
     """Whether the effect is surely smaller than the query's margin, in the columns' own units; post-processing."""
     from jaxdp.independence import equivalence as of_test
 
-    margin, level = query.margin, query.settings.level
-    found = of_test.equivalence(test, public_shapes(data), result.release, margin / _own_unit(query))
+    margin, level, unit = query.margin, query.settings.level, _own_unit(query)
+    found = of_test.equivalence(test, public_shapes(data), result.release, margin / unit)
     above, below = p_values.floored(found.above), p_values.floored(found.below)
     p_value = max(above, below)
     what = without_z(query.entry.spec.effect, query).partition(",")[0]
@@ -62,16 +62,21 @@ def equivalence(result: Result, query: Any, test: Any, data: Any) -> dict[str, A
     small = f"the {what} is less than {margin:g} " + (f"away from {none:g}" if none else "in size")
     small += "" if query.entry.spec.own_units is None else steps_of(sum(rules_of(query), ()), ", where ")
     told = f"{small[0].upper()}{small[1:]}" if p_value <= level else f"It is not shown at level {level:g} that {small}"
+    told = f"{told} ({p_values.describe(p_value)})"
     low, high = none - margin, none + margin
+    content = {"margin": margin, "p_value": p_value, "above": above, "below": below, "found": p_value <= level}
+    if result.interval is not None and level < 0.5:
+        of_test_units = tuple(float(number) / unit for number in (result.effect, *result.interval))
+        ends = of_test.interval(test, public_shapes(data), result.release, level, of_test_units)
+        # halvings may end a little beyond a margin that is shown
+        first = max(ends[0] * unit, low) if above <= level else ends[0] * unit
+        last = min(ends[1] * unit, high) if below <= level else ends[1] * unit
+        content["coverage"] = 1.0 - 2.0 * level
+        content |= {"interval": [end if math.isfinite(end) else None for end in (first, last)]}
+        told += f": its {100.0 * content['coverage']:g} % interval, {first:.3g} to {last:.3g}, "
+        told += f"{'lies' if p_value <= level else 'does not lie'} between {low:g} and {high:g}"
     sides = f"above {low:g} with {p_values.describe(above)}, below {high:g} with {p_values.describe(below)}"
-    return {
-        "margin": margin,
-        "p_value": p_value,
-        "above": above,
-        "below": below,
-        "found": p_value <= level,
-        "sentence": f"{told} ({p_values.describe(p_value)}). One side alone, as for non-inferiority: {sides}.",
-    }
+    return {**content, "sentence": f"{told}. One side alone, as for non-inferiority: {sides}."}
 
 
 def curves(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]:
@@ -226,6 +231,8 @@ def drawn(content: Mapping[str, Any], none: float):
         return Effects(shown, named, none=none, together=together) if each else None
     if not isinstance(content["effect"], float) or content["interval"] is None or None in content["interval"]:
         return None
-    margin = content.get("equivalence", {}).get("margin")
+    judged = content.get("equivalence", {})
     low, high = content["interval"]
-    return Effect(content["effect"], low, high, content["effect_is"], margin, none)
+    inner = judged.get("interval", (None, None))
+    inner = None if None in inner else (*inner, judged["coverage"])
+    return Effect(content["effect"], low, high, content["effect_is"], judged.get("margin"), none, inner)

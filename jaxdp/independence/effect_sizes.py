@@ -24,6 +24,7 @@ MISS = 0.05  # one minus the coverage
 OPEN = 1e-6  # relative: a p-value so little above `miss` is one of it
 MISSED = 0.2  # one minus the power of a detectable effect
 NODES = 48  # equally likely values of a noise
+GRID = 121  # effects between the limits, beyond which a one-sided p-value may rise again
 HALVINGS = 32
 EVERYTHING = 0.98  # of what is possible: an interval this wide says nothing, and is not given
 NEAREST_LOGARITHM, FURTHEST_LOGARITHM = 1e-5, 700.0  # of a ratio that is written out
@@ -94,6 +95,20 @@ def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
     low, high = jnp.where((at_limits >= miss) & (kept | ~beyond), limits, found)
     nothing = (high - low >= EVERYTHING * (limits[1] - limits[0])) | (at_estimate[0] < miss)
     return jnp.where(nothing, jnp.nan, low), jnp.where(nothing, jnp.nan, high)
+
+
+def credible(one_sided, effect, limit, lost):
+    """One-sided p-values that do not fall the further an effect is: "at most this" and "at least this".
+
+    The largest of each over the effect and those on a grid from there to the limit (docs/theory/equivalence.md); 1
+    where there is no interval. one_sided: effect -> both, of a pivot. lost: whether there is none.
+    """
+    effect = jnp.clip(effect, -limit, limit)  # one beyond is judged as the limit
+    places = jnp.append(jnp.linspace(-limit, limit, GRID), effect)
+    at_most, at_least = jax.vmap(one_sided)(places)
+    at_most = jnp.max(jnp.where(places <= effect, at_most, 0.0))
+    at_least = jnp.max(jnp.where(places >= effect, at_least, 0.0))
+    return tuple(jnp.where(lost, 1.0, side) for side in (at_most, at_least))
 
 
 def size_interval(null_p_value, at_least, at_most, limit, clear, miss=MISS):

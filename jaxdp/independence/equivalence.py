@@ -6,9 +6,15 @@ Theory: docs/theory/equivalence.md. M = margin, in units of the effect.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
+import numpy as np
+
+from jaxdp._base.bisection import bisected
 from jaxdp.core import PrivateTest
+
+HALVINGS, DOUBLINGS = 16, 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,3 +45,24 @@ def equivalence(test: Any, shapes: Any, release: Any, margin: float) -> Equivale
     above, _ = test.one_sided(shapes, release, test.no_effect - margin)
     _, below = test.one_sided(shapes, release, test.no_effect + margin)
     return Equivalence(margin, float(above), float(below))
+
+
+def interval(test: Any, shapes: Any, release: Any, level: float, found: tuple[float, float, float]):
+    """(low, high): the effects that neither one-sided test rejects at this level, of coverage 1 - 2 level.
+
+    A margin is shown where they lie within it. found: the estimate and the ends of its interval. An end is infinite
+    where no effect beyond it is rejected.
+    """
+    estimate, low, high = found
+    ends = []
+    for side, step in ((0, min(low - estimate, 0.0)), (1, max(high - estimate, 0.0))):
+
+        def is_kept(effect, side=side):
+            return float(test.one_sided(shapes, release, float(effect))[side]) > level
+
+        steps = [step * 2.0**power for power in range(DOUBLINGS)]
+        outside = next((estimate + one for one in steps if not is_kept(estimate + one)), math.copysign(math.inf, step))
+        if math.isfinite(outside):
+            outside = float(bisected(is_kept, estimate, outside, HALVINGS, xp=np)[1])
+        ends.append(outside)
+    return tuple(ends)

@@ -25,7 +25,7 @@ MAX_LABELS = 40  # columns that a heat map names
 class Effect:
     """An effect as pictures show it: its value, the ends of its interval, its name, and a margin that was asked for.
 
-    none: the effect where nothing depends.
+    none: the effect where nothing depends. inner: ends and coverage of the interval that decides about the margin.
     """
 
     value: float
@@ -34,6 +34,7 @@ class Effect:
     name: str
     margin: float | None = None
     none: float = 0.0
+    inner: tuple[float, float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,6 +200,8 @@ def over_effect(height: float, effect: Effect | Effects | None):
     each = effect.each if isinstance(effect, Effects) else [effect]
     named = re.split(r"[;.] (?![^\[]*\])", effect.name)[0]  # with its direction: which group less which
     within = "" if effect.margin is None else f"; shaded: within the margin of {effect.margin:g}"
+    inner = effect.inner if isinstance(effect, Effect) else None
+    within += "" if inner is None else f"; thick: {100.0 * inner[2]:g} % interval, which decides about it"
     several = isinstance(effect, Effects)  # of which a picture may show one
     simultaneous = "simultaneous " * (isinstance(effect, Effects) and effect.together)
     told = f"{named}; {simultaneous}95 % interval{'s' * several}{within}"
@@ -218,6 +221,8 @@ def over_effect(height: float, effect: Effect | Effects | None):
     strip.axvline(effect.none, color=GREY, linewidth=1.0, linestyle=":")
     for place, one in enumerate(each):
         strip.plot([one.low, one.high], [-place, -place], color=BLUE, linewidth=3.0, solid_capstyle="butt")
+        if inner is not None:
+            strip.plot(inner[:2], [-place, -place], color=BLUE, linewidth=8.0, solid_capstyle="butt")
         strip.plot([one.value], [-place], "o", color="black", markersize=6.0)
         if len(each) > 1:
             where = {"transform": strip.get_yaxis_transform(), "fontsize": 8}

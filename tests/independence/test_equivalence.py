@@ -11,9 +11,11 @@ from scipy import stats
 
 import jaxdp
 from jaxdp import catalogue, core
+from jaxdp.ask import effects
 from jaxdp.ask.independence import Query
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
+from jaxdp.independence import effect_sizes
 from jaxdp.independence.equivalence import equivalence, takes_margins
 
 GROUPS = Domain((Column(),), (Column(BINARY, 2),))
@@ -125,6 +127,35 @@ def test_the_answer_says_that_the_difference_is_small():
     assert "equivalence" not in same.content
     for name in ("p_value", "effect", "interval", "epsilon"):  # the same release, at no further cost
         assert same.content[name] == answer.content[name]
+
+
+@pytest.mark.parametrize("margin", [0.06, 0.09, 0.5])
+def test_the_verdict_is_told_with_the_interval_that_decides_about_it(margin):
+    """0.09 lies within the 95 % interval, which alone was shown, and beyond the one of 90 %."""
+    answer = asked(margin)
+    found, outer = answer.content["equivalence"], answer.interval
+    low, high = found["interval"]
+    assert found["coverage"] == pytest.approx(0.9)
+    assert outer[0] < low < high < outer[1]
+    assert (-margin <= low) and (high <= margin) if found["found"] else (low < -margin or high > margin)
+    lies = "lies" if found["found"] else "does not lie"
+    told = f"its 90 % interval, {low:.3g} to {high:.3g}, {lies} between -{margin:g} and {margin:g}"
+    assert told in found["sentence"]
+    drawn = effects.drawn(answer.content, 0.0)
+    assert drawn.inner == (low, high, found["coverage"])
+
+
+def test_a_one_sided_p_value_does_not_fall_where_a_margin_is_wider():
+    """Of a pivot whose p-values rise again beyond 1; of hazard ratios .08 of releases had such."""
+
+    def of_pivot(effect):
+        at_least = jnp.where(effect > 1.0, 0.3, jnp.where(effect > 0.5, 0.01, 0.5))
+        return 1.0 - at_least, at_least
+
+    at = [effect_sizes.credible(of_pivot, effect, 3.0, jnp.asarray(False)) for effect in (0.0, 0.7, 2.0)]
+    assert [float(at_least) for _, at_least in at] == pytest.approx([0.5, 0.3, 0.3])
+    assert [float(at_most) for at_most, _ in at] == pytest.approx([0.5, 0.99, 0.99])
+    assert list(map(float, effect_sizes.credible(of_pivot, 0.7, 3.0, jnp.asarray(True)))) == [1.0, 1.0]
 
 
 def test_the_answer_does_not_say_so_of_a_difference_beyond_the_margin():

@@ -512,11 +512,18 @@ class _Law:
         return self.curves.expected(jnp.reshape(ratio, 1))[0]
 
     def one_sided(self, ratio):
-        """P-values of the hypotheses that the log hazard ratio is at most this, and at least this; 1 if unknown."""
-        further = 0.5 * self.p_value(ratio)
-        below = self.value < self._expected(ratio)
-        at_most, at_least = jnp.where(below, 1.0 - further, further), jnp.where(below, further, 1.0 - further)
-        return tuple(jnp.where(self.unknown | self.departed, 1.0, side) for side in (at_most, at_least))
+        """P-values of the hypotheses that the log hazard ratio is at most this, and at least this.
+
+        Those of the most credible ratio from there on; 1 where there is no interval.
+        """
+
+        def sides(ratio):
+            below = self.value < self._expected(ratio)
+            further = 0.5 * self.p_value(ratio)
+            return jnp.where(below, 1.0 - further, further), jnp.where(below, further, 1.0 - further)
+
+        _, (low, _) = self.effect(self.p_value(jnp.zeros(())))
+        return effect_sizes.credible(sides, ratio, LIMIT, jnp.isnan(low))
 
     def _tail(self, off, variance):
         sd = jnp.sqrt(variance) / self.unit

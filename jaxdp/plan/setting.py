@@ -46,8 +46,8 @@ class Setting:
     bent: whether those means follow one wave of a sine over Z, else a line of the same variance (scaled settings).
     skewed: whether the residuals of continuous columns are exponential and begin at the lower bound, else normal about
         the middle of the bounds (scaled settings).
-    share: of the records that have the second of two levels (scaled settings); the means of both groups differ as far
-        as with equal groups.
+    second_share: of the records that have the second of two levels (scaled settings); the means of both groups differ
+        as far as with equal groups.
     hourly: (n, z where dates with times are conditioned on hour by hour), from the fewest records on with which parts
         of an hour of that length are compared by default, for each length; () without such dates.
     accept_coarse_cells: plans tests that cut z into cells where they lose their level and refuse without this word.
@@ -64,7 +64,7 @@ class Setting:
     tails: float = 0.0
     bent: bool = True
     skewed: bool = False
-    share: float = 0.5
+    second_share: float = 0.5
     hourly: tuple[tuple[int, tuple[Column, ...]], ...] = ()
     accept_coarse_cells: bool = False
 
@@ -125,7 +125,7 @@ class Setting:
             skewed = "values are skewed and begin at the lower bound (exponential)"
             changed.append(("skewed values", skewed, dataclasses.replace(self, skewed=True)))
             if 2 in (self.x.levels, self.y.levels):
-                few = dataclasses.replace(self, share=FEW)
+                few = dataclasses.replace(self, second_share=FEW)
                 changed.append(("a small group", "one group has a fifth of the records", few))
         return tuple(changed)
 
@@ -218,14 +218,14 @@ class Setting:
 
     @property
     def of_equal_groups(self) -> float:
-        """Difference of the means of a normal variable above and below its median, over that about the cut of `share`;
-        1 without two levels."""
-        if 2 not in (self.x.levels, self.y.levels) or self.share == 0.5:
+        """Difference of the means of a normal variable above and below its median, over that about the cut of
+        `second_share`; 1 without two levels."""
+        if 2 not in (self.x.levels, self.y.levels) or self.second_share == 0.5:
             return 1.0
         from scipy.special import ndtri
 
-        height = math.exp(-0.5 * float(ndtri(self.share)) ** 2) / math.sqrt(2.0 * math.pi)
-        return 2.0 * MEAN_OF_HALF * self.share * (1.0 - self.share) / height
+        height = math.exp(-0.5 * float(ndtri(self.second_share)) ** 2) / math.sqrt(2.0 * math.pi)
+        return 2.0 * MEAN_OF_HALF * self.second_share * (1.0 - self.second_share) / height
 
     def num_cells(self, n: int) -> int:
         """Public cells of Z by the default of the tests, max(4, n/8)."""
@@ -316,7 +316,7 @@ def _observed(values, column: Column, setting: Setting, form: str, sd):
     # equally likely on average: half of confounding^2 is the variance of its sine wave
     spread = jnp.sqrt(sd**2 + (0.5 * setting.confounding**2 if setting.z else 0.0))
     place = jax.scipy.stats.norm.cdf(values / spread)
-    place = place + 0.5 - (1.0 - setting.share) if column.levels == 2 else place
+    place = place + 0.5 - (1.0 - setting.second_share) if column.levels == 2 else place
     code = jnp.clip(jnp.floor(column.levels * place), 0, column.levels - 1)
     if form != SCALED:
         return code

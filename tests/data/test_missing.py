@@ -447,5 +447,5 @@ def test_rows_without_an_id_are_one_person_however_that_is_spelled(rows):
     assert units.without_id == one_row.without_id == 8
     assert one_row.one_pass()(ids).sum() == 3
     table = {"x": [0.0] * 10, "y": [0.0] * 10, "id": ["p", "", "NA", "nan", "NULL", "none", "q", "q", "p", "p"]}
-    schema = Schema.from_dict({"columns": {name: SCALED["columns"]["x"] for name in "xy"}, "unit": "id"})
+    schema = Schema.from_dict({"columns": dict.fromkeys("xy", SCALED["columns"]["x"]), "unit": "id"})
     assert len(schema.read(table, x="x", y="y").x) == 3

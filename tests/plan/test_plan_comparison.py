@@ -122,7 +122,7 @@ def test_a_plan_of_two_groups_says_what_it_finds_at_an_end_of_the_bounds_and_in_
 def test_a_small_group_has_means_as_far_apart():
     setting = plan.Setting(x=Column(BINARY, 2), y=Column(), z=(), scaled=True)
     for share in (0.5, 0.2, 0.8):
-        data = dataclasses.replace(setting, share=share).design(200_000, 0.3)(jax.random.key(0))
+        data = dataclasses.replace(setting, second_share=share).design(200_000, 0.3)(jax.random.key(0))
         second = np.asarray(data.x) > 0.0
         apart = np.asarray(data.y)[second].mean() - np.asarray(data.y)[~second].mean()
         assert second.mean() == pytest.approx(share, abs=0.005)

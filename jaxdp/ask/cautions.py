@@ -52,6 +52,17 @@ def totalled(account: Any) -> Iterator[None]:
         _ledger.reset(token)
 
 
+def _spent_in_all() -> tuple[float, float]:
+    """Epsilon and delta of the ledger, with this answer, which was charged before it was computed.
+
+    Both 0 where no ledger of epsilon is written into, or it cannot be read: the answer is paid for and needs it least.
+    """
+    with contextlib.suppress(Exception):
+        total = _ledger.get().spent
+        return float(total.epsilon or 0.0), float(total.delta or 0.0)
+    return 0.0, 0.0
+
+
 def cautions(
     num_records: int, cost: Cost, mode: str, recorded: bool, rules: Iterable[Any] = (), finds: str = DEPENDENCE
 ) -> list[str]:
@@ -61,7 +72,7 @@ def cautions(
     """
     found, released = hashed_levels.told(rules), mode == RELEASE
     epsilon, delta = float(cost.epsilon), float(cost.delta)
-    total = getattr(_ledger.get(), "spent", None)  # with this answer, which was charged before it was computed
+    total, total_delta = _spent_in_all()
     if _filled.get():
         found.append(FILLED.format(_filled.get(), DEPENDENT if finds == DEPENDENCE else DEPARTS.format(finds)))
     if num_records < FEW_RECORDS:
@@ -71,11 +82,11 @@ def cautions(
             f"Epsilon of {spent(epsilon)} protects little: someone who knows all other records, and two equally likely "
             f"versions of one, can pick the right one in {risk.of_100(risk.best_guess(epsilon))} of 100 cases."
         )
-    elif released and total is not None and total.epsilon > MUCH:
+    elif released and MUCH < total < math.inf:
         found.append(
-            f"The ledger has spent epsilon {spent(total.epsilon)} in all, which protects little: after all of its "
+            f"The ledger has spent epsilon {spent(total)} in all, which protects little: after all of its "
             "answers, someone who knows all other records, and two equally likely versions of one, can pick the right "
-            f"one in {risk.of_100(risk.best_guess(total.epsilon, total.delta))} of 100 cases."
+            f"one in {risk.of_100(risk.best_guess(total, total_delta))} of 100 cases."
         )
     if released and delta * num_records >= 1.0:
         found.append(

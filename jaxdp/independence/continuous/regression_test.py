@@ -441,18 +441,11 @@ class Law:
         return self._tail(*self.sums.pivot(slope)[:3])
 
     def one_sided(self, slope):
-        """P-values of the hypotheses that the slope is at most this, and at least this.
-
-        Those of the most credible slope from there on; 1 where there is no interval.
-        """
-
-        def sides(slope):
-            score, *rest, _ = self.sums.pivot(slope)
-            further = 0.5 * self._tail(score, *rest)
-            return jnp.where(score < 0.0, 1.0 - further, further), jnp.where(score < 0.0, further, 1.0 - further)
-
-        _, _, (low, _) = self.effect()
-        return effect_sizes.credible(sides, slope, self.sums.start.family.limit, jnp.isnan(low))
+        """P-values of the hypotheses that the slope is at most this, and at least this; 1 if there is no interval."""
+        score, *rest, _ = self.sums.pivot(slope)
+        further = 0.5 * self._tail(score, *rest)
+        sides = jnp.where(score < 0.0, 1.0 - further, further), jnp.where(score < 0.0, further, 1.0 - further)
+        return tuple(jnp.where(self.unknown | self.sums.uneven | self.sums.start.steep, 1.0, side) for side in sides)
 
     @property
     def unknown(self):

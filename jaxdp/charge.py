@@ -143,12 +143,10 @@ class Claimed(_Inner):
 
     def require(self, cost: Any) -> None:
         """As of an account, for the claim."""
-        del cost
         self._account.require(self.claim)
 
     def charge(self, method: str, cost: Any, key: Any) -> None:
         """As of an account, for the claim."""
-        del cost
         self._account.charge(method, self.claim, key)
 
 
@@ -209,7 +207,6 @@ class Estimate:
 
     def charge(self, method: str, cost: Any, key: Any) -> None:
         """Errors: `Charged`, always."""
-        del key
         self.method = method
         self.costs.append(cost)
         raise Charged
@@ -234,7 +231,6 @@ class Prepaid(_Inner):
 
     def charge(self, method: str, cost: Any, key: Any) -> None:
         """As `require`, once for each release."""
-        del method, key
         self.require(cost)
         del self._left[0]
 

@@ -138,5 +138,4 @@ def in_zcdp(example: Example, **changes: Any) -> Example:
 
 def without_noise(cls: type, epsilon, **fields):
     """`Example.make` of a test that is not private."""
-    del epsilon
     return cls(**fields)

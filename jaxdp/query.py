@@ -143,7 +143,6 @@ class PrivateQuery:
 
     def specialize(self, shapes) -> PrivateQuery | Sequential:
         """The query to run for data of these public shapes (`jax.ShapeDtypeStruct` leaves)."""
-        del shapes
         return self
 
     def no_gradient(self, name: str) -> str:
@@ -152,7 +151,6 @@ class PrivateQuery:
         name: a field of the test or a leaf of `jaxdp.tune`. Numbers with a reason are not tuned by gradient; for all
         others the contract compares gradients with finite differences.
         """
-        del name
         return self.gradient_free
 
     def statistic(self, key, data):
@@ -161,12 +159,10 @@ class PrivateQuery:
 
     def of_persons(self, shapes) -> PrivateQuery:
         """The query to run where a record is a person with several rows, of these public shapes."""
-        del shapes
         return self
 
     def every_row(self, shapes) -> bool:
         """Whether all rows of each person count, with these public shapes; else one, drawn at random."""
-        del shapes
         return self.averages_rows
 
     def statistic_of_persons(self, key, rows: PersonRows):
@@ -202,7 +198,6 @@ class PrivateQuery:
         The class that defines `statistic` must be the one that defines `finish`, or come after it: a subclass with
         another statistic has no sums unless it says so.
         """
-        del shapes
         order = type(self).__mro__
         defines = {
             name: next(k for k, cls in enumerate(order) if name in vars(cls)) for name in ("statistic", "finish")
@@ -265,7 +260,6 @@ class PrivateTest(PrivateQuery):
 
     def validity(self, shapes) -> Any:
         """What is publicly known about the level for data of these shapes, a `Validity`; None: nothing is."""
-        del shapes
         return None
 
     def refuse_coarse_cells(self, columns) -> None:
@@ -273,7 +267,6 @@ class PrivateTest(PrivateQuery):
 
     def axis_bins(self, data, release: Release | None = None) -> Sequence[Any]:
         """How each column of z was cut, from public numbers and the release: `AxisBins`, one a column."""
-        del data, release
         return ()
 
     def settled(self, shapes, release: Release) -> Any:
@@ -285,12 +278,10 @@ class PrivateTest(PrivateQuery):
 
     def released_flags(self, shapes, release: Release) -> Mapping[str, str]:
         """Doubts that the release itself raises, each with its sentence; of the test as given to `run`."""
-        del shapes, release
         return {}
 
     def effect_notes(self, shapes, release: Release) -> Mapping[str, str]:
         """Why the release has no effect or no interval, or a wide one: names with sentences; as given to `run`."""
-        del shapes, release
         return {}
 
     def detectable_effect(self, shapes, release: Release, level: float) -> Any:
@@ -299,7 +290,6 @@ class PrivateTest(PrivateQuery):
         NaN where that is not known, infinity where the p-value is 1 whatever the effect, None: no answer. The test is
         as given to `run`: where it has stages, `settled` says what they released.
         """
-        del shapes, release, level
         return None
 
     def one_sided(self, shapes, release: Release, effect: float) -> Any:
@@ -308,14 +298,12 @@ class PrivateTest(PrivateQuery):
         By the law of the interval of `interpret` and in its units, of the test as given to `run`; None: it has none. A
         margin is for tests that define it.
         """
-        del shapes, release, effect
 
     def released_curves(self, shapes, release: Release, x, y) -> Mapping[str, Any]:
         """Curves that the release gives besides, as `curves` of result.json has them (`report/curves.py`); {}: none.
 
         Of the test as given to `run`. x, y: the schema's rules of the columns, whose names and units they are told in.
         """
-        del shapes, release, x, y
         return {}
 
     def among(self) -> PrivateTest:
@@ -348,12 +336,10 @@ class Sequential:
 
     def specialize(self, shapes) -> Sequential:
         """Itself: its stages are resolved one after the other."""
-        del shapes
         return self
 
     def of_persons(self, shapes) -> Sequential:
         """Itself: each stage is asked when it is resolved."""
-        del shapes
         return self
 
 

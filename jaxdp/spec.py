@@ -76,13 +76,11 @@ Builder = Callable[[type, float, Domain | None, Options], Any]
 
 def budget_only(cls: type, epsilon: float, domain: Domain | None, options: Options):
     """The builder of a test that needs nothing but its budget."""
-    del domain, options
     return cls(epsilon=epsilon)
 
 
 def at_level(cls: type, epsilon: float, domain: Domain | None, options: Options):
     """The builder of a test that is tuned for, or decides at, a significance level."""
-    del domain
     return cls(epsilon=epsilon, level=options.level)
 
 

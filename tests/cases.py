@@ -85,7 +85,6 @@ class DecisionScores(PrivateQuery):
         return jaxdp.ReportNoisyMax(epsilon=self.epsilon)
 
     def statistic(self, key, data):
-        del key
         queries = [(0, 1, ()), (0, 2, ()), (1, 2, ()), (0, 1, (2,)), (0, 2, (1,))]
         return default_query(4.0, NUM_RECORDS).values(Counts(data), queries)
 

@@ -64,7 +64,6 @@ class _Accountant(Uncopied):
 
     def charge(self, method: str, cost: Cost, key: Any = None, /) -> None:
         """`spend`, as an account is charged: a filter is an account that is kept in memory."""
-        del method, key
         self.spend(cost)
 
     def spend(self, cost: Cost) -> None:

@@ -10,7 +10,6 @@ class Uncopied:
         return self
 
     def __deepcopy__(self, memo) -> Self:
-        del memo
         return self
 
     def __reduce_ex__(self, protocol):

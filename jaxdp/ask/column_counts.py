@@ -73,7 +73,6 @@ class ColumnCounts(PrivateQuery):
 
     def statistic(self, key, data):
         """All counts (cells,), as floats."""
-        del key
         values = jnp.asarray(data)
         counts = [
             contingency.table([self._cell(values[:, place], place, count)], (size,))

@@ -51,7 +51,6 @@ class ColumnLevels(PrivateQuery):
 
     def statistic(self, key, data):
         """Counts (n,) for each column: as many places as there are records, however many levels occur."""
-        del key
         codes = jnp.asarray(data)[:, self.skipped :]
         count = codes.shape[0]
         places = jnp.where(codes < 0.0, count, codes).astype(int)

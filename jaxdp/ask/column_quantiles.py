@@ -81,7 +81,6 @@ class ColumnQuantiles(PrivateQuery):
 
     def statistic(self, key, data):
         """Scores of all cells, (cells,) for each selection."""
-        del key
         values = jnp.asarray(data)[:, : self.num_columns]
         beyond = jnp.where(jnp.arange(values.shape[0]) % 2 == 0, -jnp.inf, jnp.inf)[:, None]
         missing = jnp.isnan(values)

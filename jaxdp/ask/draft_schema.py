@@ -366,7 +366,6 @@ def _texts(vocabulary: Vocabulary, numbers: np.ndarray, codes: Any) -> list[str]
 
 def _unchanged(second: Any, first: core.PrivateQuery, released: core.Release) -> Any:
     """The second stage, whatever the first released."""
-    del first, released
     return second
 
 

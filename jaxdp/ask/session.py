@@ -232,7 +232,6 @@ class _Purse:
             )
 
     def charge(self, method: str, cost: Cost, key: Any) -> None:
-        del method, key
         self.require(cost)
         self._filter.spend(cost)
 

@@ -53,7 +53,6 @@ class TableAnswer:
 
     def missed(self, schema: str = "S.toml") -> dict[str, Any]:
         """What the planner adds to the content; of most kinds nothing. schema: its path, for commands that are told."""
-        del schema
         return {}
 
     def plot(self) -> Picture:

@@ -59,7 +59,6 @@ class TableQuery[Answer](abc.ABC):
 
     def in_folder(self, folder: Path) -> TableQuery[Answer]:
         """The query whose unfinished files lie in this folder."""
-        del folder
         return self
 
     schema: Schema

@@ -82,7 +82,6 @@ def _rows_of(before: Data, after: Data) -> Iterator[tuple[PersonRows, PersonRows
 def _mixed(records: Sequence[Data], key: Any, num_records: int) -> PersonRows:
     """Each draw is one of these data sets."""
     chosen = np.asarray(jax.random.randint(key, (ROW_DRAWS,), 0, len(records)))
-    del num_records
     return PersonRows.of_draws([records[number] for number in chosen])
 
 

@@ -207,7 +207,6 @@ class _Queries:
     sieve: SparseVector
 
     def perturb(self, source, value, sensitivity):
-        del sensitivity
         fired = self.sieve.answers_opened(source, value)
         return jnp.sum(jnp.where(fired, 1.0 + jnp.arange(fired.shape[0]), 0.0))
 

@@ -77,7 +77,6 @@ class KeptSums:
         public: the columns and how they are coded, in words. blank: one row of zeros, whose sums have the form of all.
         Errors: ValueError where the kept sums are of another query, or of files that have changed.
         """
-        del read
         path = self.folder / f"{self._stage}{_ENDS}"
         state = _digest(repr((public, [_state_of(one) for one in paths])).encode())
         stage = _digest(pickle.dumps((function, merge)))

@@ -302,7 +302,6 @@ def _over_partitions(
 
     A partition whose worker dies is computed once more; its sums enter one node of the tree, and so count once.
     """
-    del read
     import dask
 
     # impure: no name of a task is made of what it holds

@@ -248,13 +248,11 @@ def _nearest_to_zero(interval) -> float:
 
 def describe_correlation(test, x, y, interval) -> str:
     """What an interval of a concordance says about the correlation of normal columns (#lower-bounds)."""
-    del test
     return _told_least(0.0 if interval is None else least_correlation(interval), x, y)
 
 
 def describe_clipped(test, x, y, interval) -> str:
     """What an interval of a correlation of clipped columns says about that of normal columns (#lower-bounds)."""
-    del test
     told = _told_least(0.0 if interval is None else _nearest_to_zero(interval), x, y)
     return told + describe_assumption(x[0], y[0], interval)
 

@@ -67,7 +67,6 @@ class AllPairs(PrivateTest):
         return self.test.mechanism_in_force()
 
     def statistic(self, key, data):
-        del key
         return self.test.pairwise(data)
 
     @property

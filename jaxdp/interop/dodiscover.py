@@ -35,7 +35,6 @@ class DodiscoverTest(OneProcess):
         z_covariates: Collection[str] | str | None = None,
     ) -> tuple[float, float]:
         """(nan, p-value): tests differ in what their statistic means, so none is passed on. `df` is not read."""
-        del df
         x, y, given = _names(x_vars), _names(y_vars), _names(z_covariates or ())
         if len(x) != 1 or len(y) != 1:
             raise ValueError(f"a private query is about two columns, got {len(x)} and {len(y)}.")

@@ -62,7 +62,6 @@ class TigramiteTest(OneProcess):
         alpha_or_thres: float | None = None,
     ) -> tuple:
         """(score, p-value), and with a level whether they are dependent. Errors: ValueError for a lag."""
-        del cut_off
         given = list(Z or ())
         if tau_max or any(lag for _, lag in (*X, *Y, *given)):
             raise ValueError(
@@ -81,7 +80,6 @@ class TigramiteTest(OneProcess):
 
     def get_confidence(self, X, Y, Z=None, tau_max=0) -> None:
         """No interval: tigramite's `confidence` is None."""
-        del X, Y, Z, tau_max
 
 
 def score(p_value: float) -> float:

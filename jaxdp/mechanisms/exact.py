@@ -21,37 +21,30 @@ class Exact:
 
     def perturb(self, source: Source, value, sensitivity):
         """The value itself."""
-        del source, sensitivity
         return value
 
     def scale(self, sensitivity):
         """No noise."""
-        del sensitivity
         return 0.0
 
     def null_p_value(self, value, sd, sensitivity):
         """P(|N(0, sd^2)| >= |value|)."""
-        del sensitivity
         return null_laws.normal(value, sd)
 
     def combined_p_value(self, value, sd, scales):
         """P(|N(0, sd^2)| >= |value|)."""
-        del scales
         return null_laws.normal(value, sd)
 
     def widened(self, value, sd, sensitivity, variance_noise):
         """`sd` itself: nothing is noisy."""
-        del value, sensitivity, variance_noise
         return sd
 
     def variance(self, sensitivity):
         """No noise."""
-        del sensitivity
         return 0.0
 
     def share(self, fraction: float):
         """Nothing divides into nothing."""
-        del fraction
         return self
 
     def selector(self):
@@ -60,7 +53,6 @@ class Exact:
 
     def noise(self, key, sensitivity, shape=()):
         """Zeros."""
-        del key, sensitivity
         return jnp.zeros(shape)
 
     def cost(self, relation: Relation) -> Cost:
@@ -73,7 +65,6 @@ class ExactMax(Exact):
 
     def perturb(self, source: Source, value, sensitivity):
         """Index of the largest score along the last axis."""
-        del source, sensitivity
         return jnp.argmax(value, axis=-1)
 
 

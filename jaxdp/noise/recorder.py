@@ -34,4 +34,3 @@ class Tape:
 
     def ahead(self, law):
         """An answer that a program shall go on with without a draw; None: draw. Simulations alone have such tapes."""
-        del law

@@ -58,7 +58,6 @@ class Source(abc.ABC):
 
     def note(self, law, value, parameters, key, output):
         """The output, or what a tape puts in its place."""
-        del law, value, parameters, key
         return output
 
     def require_noise(self, mechanism) -> None:

@@ -55,7 +55,6 @@ def local_permutation_power(setting: Setting, n: int, epsilon: float, effect: fl
 
 def gcm_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
     """The non-private GCM with an exact fit: T ~ N(sqrt(n) mean(R)/sd(R), 1). epsilon is not used."""
-    del epsilon
     mean, sd = _gcm_ratio(setting, effect)
     return laws.two_sided_power(math.sqrt(n) * mean / sd, level)
 

@@ -319,7 +319,6 @@ def logistic_power(setting: Setting, n: int, epsilon, effect: float, level: floa
 
 def plain_power_of(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
     """Wald's test of maximum likelihood without privacy, by its sandwich variance. epsilon is not used."""
-    del epsilon
     assert isinstance(setting, RegressionSetting)
     _, mean, seen, _ = _population(setting, effect)
     one = np.concatenate([np.ones((PLACES, 1)), seen], axis=1)

@@ -60,7 +60,6 @@ class SurvivalSetting(Setting):
 
     def domain(self, form: str = "") -> Domain:
         """The group; a time and whether its event came, in every form."""
-        del form
         return Domain((self.x,), (Column(), Column(BINARY, 2, event=True)), self.z)
 
     def effect_is(self, effect: float) -> str:
@@ -71,7 +70,6 @@ class SurvivalSetting(Setting):
 
     def design(self, n: int, effect, form: str = ""):
         """A function key -> Data."""
-        del form
         return functools.partial(times, n=n, setting=self, effect=float(effect))
 
     @property
@@ -176,7 +174,6 @@ def plain_log_rank_power(setting: Setting, n: int, epsilon: float, effect: float
     """The log-rank test without privacy, by its events (Schoenfeld 1981). epsilon is not used."""
     from scipy.stats import chi2, ncx2
 
-    del epsilon
     assert isinstance(setting, SurvivalSetting)
     shares, ratios = setting.shares, setting.ratios(effect)
     spread = shares @ ratios**2 - (shares @ ratios) ** 2  # of two groups effect^2 share (1 - share)

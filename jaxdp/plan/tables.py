@@ -149,7 +149,6 @@ def chi_squared_power(setting: Setting, n: int, epsilon: float, effect: float, l
     """The non-private chi-squared test of a table. epsilon is not used."""
     from scipy.stats import chi2, ncx2
 
-    del epsilon
     table = laws.normal_table(setting.x.levels, setting.y.levels, float(correlation(effect)))
     degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
     moved = n * table.size * np.sum((table - 1.0 / table.size) ** 2)
@@ -158,7 +157,6 @@ def chi_squared_power(setting: Setting, n: int, epsilon: float, effect: float, l
 
 def margin_adaptive_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
     """MarginAdaptive: |Y| + Laplace(D (1 + L)/eps) against its null quantile at the margin 1/2."""
-    del setting
     first, second = rates(effect)
     lipschitz = margin_adaptive.MarginAdaptive(epsilon=1.0).lipschitz
     sd = math.sqrt(n / 8.0 * (first * (1.0 - first) + second * (1.0 - second)))
@@ -171,7 +169,6 @@ def unit_circle_power(setting: Setting, n: int, epsilon: float, effect: float, l
     """UnitCircle: u + Laplace(Delta/eps) against its largest null quantile over rates."""
     from scipy.stats import chi2
 
-    del setting
     groups, threshold = Groups(n // 2, n - n // 2), float(chi2.isf(level, 1))
     scale = unit_circle.norm_sensitivity(groups, threshold) / epsilon
     null = [_norms(n, p, p, threshold) for p in np.linspace(0.0, 0.5, 26)]
@@ -194,7 +191,6 @@ def _norms(n: int, first: float, second: float, threshold: float):
 
 def chi2_laplace_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
     """ChiSquaredLaplace: noncentral chi-squared plus Laplace noise against the limit null law."""
-    del setting
     first, second = rates(effect)
     groups = Groups(n // 2, n - n // 2)
     scale = unit_circle.chi_squared_sensitivity(groups) / epsilon
@@ -207,7 +203,6 @@ def chi2_laplace_power(setting: Setting, n: int, epsilon: float, effect: float, 
 
 def noisy_proportions_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
     """NoisyProportions: normal difference plus the two Laplace noises, against its null law at the rate 1/2."""
-    del setting
     first, second = rates(effect)
     scale = 2.0 / (epsilon * n)
     sd = math.sqrt(2.0 / n * (first * (1.0 - first) + second * (1.0 - second)))

@@ -84,7 +84,6 @@ class PaperCRT(RandomizationTest):
         return rank_sensitivity(self, num_records, 2.0 * delta, lower=-4.0)
 
     def p_value(self, key, release):
-        del key
         return (1.0 + release.value) / (self.num_resamples + 1.0)
 
     def estimate(self, release):

@@ -87,7 +87,6 @@ class MICrGeometricSplit(MICrGeometric):
 
     def validity(self, data) -> validity.Validity:
         """Flagged on all data: null tables are those of even columns, and the score depends on the margins. Public."""
-        del data
         return validity.Validity(validity.FLAG, UNEVEN, self.flags)
 
     def tables(self, num_records: int):
@@ -106,11 +105,9 @@ class MICrGeometricSplit(MICrGeometric):
 
     def null_margins(self, release):
         """Even ones alone."""
-        del release
         return jnp.ones((1, 2, 1))
 
     def score(self, noisy, num_records, scale):
-        del scale
         counts = jnp.clip(noisy, 0.0, 1.0 * num_records)
         return mic_tables.score_of_flat(counts, self.tables(num_records))
 

@@ -101,7 +101,6 @@ class PaperKendall(ConditionalKendall):
 
     def statistic(self, key, data):
         """The scalar of Definition 6."""
-        del key
         with jax.enable_x64(True):
             value = concordance.paper_statistic(self.summaries(data))
         return as_default_float(value)
@@ -122,7 +121,6 @@ class PaperKendall(ConditionalKendall):
 
     def interpret(self, key, release):
         """The released statistic, without an effect: the sum is weighted, so that it estimates no tau."""
-        del key
         p_value = self.mechanism_in_force().null_p_value(release.value, 1.0, release.sensitivity)
         return Interpretation(p_value, release.value)
 

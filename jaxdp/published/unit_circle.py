@@ -82,11 +82,9 @@ class PaperUnitCircle(UnitCircle):
         return lower - jnp.max(jnp.asarray(self.thresholds)), upper
 
     def no_gradient(self, name):
-        del name
         return null_laws.DECISION
 
     def p_value(self, key, release):
-        del key
         return null_laws.decision(release.value > 0.0, self.level)
 
     def estimate(self, release):

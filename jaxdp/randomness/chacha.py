@@ -96,7 +96,6 @@ def _fold_in(key, data):
 
 
 def _refuse_seed(seed):
-    del seed
     raise TypeError("a release key comes from the operating system, never from a seed: use jaxdp.fresh_key().")
 
 

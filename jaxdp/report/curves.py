@@ -31,7 +31,6 @@ def draw(
     simulation: bool = False,
 ) -> Path:
     """The curves with their bands; below them the effect."""
-    del level
     figure, axes = over_effect(4.6, effect)
     for place, group in enumerate(curves["groups"]):
         colour, dash = COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]

@@ -51,7 +51,6 @@ class ConditionalLaw:
 
     def variance_bound(self, limit):
         """Public upper bound of the variance in `clipped_moments`."""
-        del limit
         return 1.0
 
     @property

@@ -142,7 +142,6 @@ class Loss(Family):
 
         The information along the way between both, since a loss has no integral of it.
         """
-        del model
         way = slopes - start.slopes
         places = jnp.asarray(np.append(_PLACES, 1.0), slopes.dtype)
         *between, there = jax.vmap(lambda place: self._products(start, start.slopes + place * way))(places)

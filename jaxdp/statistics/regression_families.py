@@ -50,7 +50,6 @@ class Family:
 
     def shift_of_rare(self, rate):
         """Sds from its mean, this rate, that Y is where a rare level of Z has its records, as far as is counted."""
-        del rate
         return 1.0
 
     def growth(self, slope):
@@ -59,12 +58,10 @@ class Family:
 
     def settled(self, others, start, slope):
         """Where Newton's steps for the others begin, at a slope of X."""
-        del start, slope
         return others
 
     def limited(self, start, weighed, norm, own):
         """The weighed residuals (n,) of records whose weighed columns are this long: within what the units suppose."""
-        del start, norm, own
         return weighed
 
 
@@ -93,23 +90,19 @@ class Logistic(Family):
 
     def moments(self, slopes, shift):
         """Means of z mu(z'g) (p,), and of z z' mu'(z'g) (p, p), for whitened columns that are normal."""
-        del shift
         return normal_model(slopes)
 
     def start(self, mean, variance, with_y, noise):
         """(g, shift, dispersion) for normal columns with this mean of y and these covariances with it, (d,)."""
-        del variance, noise
         rate = jnp.clip(mean, RAREST, 1.0 - RAREST)
         return normal_start(rate, with_y), jnp.zeros_like(with_y), jnp.ones_like(mean)
 
     def clear(self, mean, noise):
         """How clearly there is a Y to explain, in sds of its noise; infinite if it surely is."""
-        del noise
         return jnp.full_like(mean, jnp.inf)
 
     def largest(self, start):
         """Of w mu'."""
-        del start
         return 0.25
 
     def score_unit(self, start):
@@ -118,7 +111,6 @@ class Logistic(Family):
 
     def residuals(self, start, t, response):
         """(w (y - mu), w mu') by this family's own weights."""
-        del start
         chance = jax.nn.sigmoid(t)
         return response - chance, chance * (1.0 - chance)
 

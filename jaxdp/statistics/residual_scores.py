@@ -269,7 +269,6 @@ class Scores:
 
     def products(self, num_records: int, variance_per_scale):
         """Mean and variance of products of noises in the mean score."""
-        del num_records, variance_per_scale
         return self.bias, self.variance
 
 

@@ -53,7 +53,6 @@ def _ridge(test, num_records: int):
 
 
 def _lengthscale(test, num_records: int):
-    del num_records
     return test.kernel.lengthscale
 
 
@@ -63,7 +62,6 @@ def _with_lengthscale(test, value):
 
 def _first_share(test, num_records: int):
     """Share of the budget that the first part (the one that is tested) gets."""
-    del num_records
     parts = test.mechanism_in_force().parts
     return _amount(parts[_tested(parts)]) / sum(map(_amount, parts.values()))
 
@@ -95,7 +93,6 @@ def _tested(parts) -> str:
 
 
 def _weights(test, num_records: int):
-    del num_records
     if test.num_cells is None:
         raise ValueError("weights belong to cells: give the test num_cells=.")
     return 0.9 * jnp.ones(test.num_cells) if test.weights is None else jnp.asarray(test.weights)

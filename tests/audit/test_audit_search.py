@@ -31,7 +31,6 @@ class BoundedSum(PrivateTest):
         return jaxdp.Laplace(self.epsilon)
 
     def statistic(self, key, data):
-        del key
         return jnp.sum(jnp.clip(data.x, -1.0, 1.0))
 
     def sensitivity(self, num_records):
@@ -53,7 +52,6 @@ class ScaledByMaximum(BoundedSum):
     """The bound 2 is wrong: one record rescales all."""
 
     def statistic(self, key, data):
-        del key
         return jnp.sum(data.x / jnp.max(jnp.abs(data.x)))
 
 

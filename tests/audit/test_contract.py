@@ -290,7 +290,6 @@ class ClippedSum(PrivateTest):
         return jaxdp.Laplace(self.epsilon)
 
     def statistic(self, key, data):
-        del key
         return jnp.sum(jnp.clip(data.x, -1.0, 1.0))
 
     def sensitivity(self, num_records):

@@ -75,7 +75,6 @@ class Adversary(jaxdp.ConditionalLaw):
         return chosen(self.which + 2 * self.turn)(z) * jax.random.normal(key, z.shape)
 
     def clipped_moments(self, z, limit):
-        del limit
         return chosen(self.which + self.turn)(z), chosen(self.which + 3 * self.turn)(z)
 
     def variance_bound(self, limit):
@@ -190,7 +189,6 @@ def summed_over_the_batch(z):
 
 @summed_over_the_batch.def_vmap
 def _(axis_size, in_batched, z):
-    del axis_size, in_batched
     return jnp.broadcast_to(jnp.sum(z), z.shape), True
 
 

@@ -191,7 +191,6 @@ class Tape:
         return self
 
     def perturb(self, source, scores, sensitivity):
-        del source
         self.drawn.append((self.epsilon, float(sensitivity.bound), np.array(scores, float)))
         return min(next(self.script, 0), len(scores) - 1)
 
@@ -242,7 +241,6 @@ def test_em_pc_charges_what_its_calls_draw(monkeypatch):
     spent = []
 
     def spend(source, scores, epsilon, *rest):
-        del source, scores, rest
         spent.append(epsilon)
         return []
 

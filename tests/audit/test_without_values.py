@@ -39,11 +39,9 @@ class CutProducts(PrivateTest):
         return jaxdp.Laplace(self.epsilon)
 
     def statistic(self, key, data):
-        del key
         return jnp.sum(jnp.clip(data.x * data.y, -1.0, 1.0))
 
     def partial(self, chunk, num_records=None):
-        del num_records
         return np.sum(np.round(2**20 * np.clip(chunk.x * chunk.y, -1.0, 1.0))).astype(np.int64)
 
     def finish(self, sums):
@@ -55,7 +53,6 @@ class CutProducts(PrivateTest):
         return Sensitivity(2.0, Norm.L1, Relation.REPLACE_ONE, 1e-9, -1.0 * num_records, 1.0 * num_records)
 
     def p_value(self, key, release):
-        del key
         return self.mechanism_in_force().null_p_value(
             release.value, math.sqrt(release.num_records), release.sensitivity
         )
@@ -75,7 +72,6 @@ class MeanOfThePresent(CutProducts):
     reads_missing = True
 
     def statistic(self, key, data):
-        del key
         products = jnp.clip(data.x * data.y, -1.0, 1.0)
         return jnp.nansum(products) * len(data.x) / jnp.maximum(jnp.sum(~jnp.isnan(products)), 1)
 
@@ -87,7 +83,6 @@ class SumOfThePresent(CutProducts):
     reads_missing = True
 
     def statistic(self, key, data):
-        del key
         return jnp.nansum(jnp.clip(data.x * data.y, -1.0, 1.0))
 
 

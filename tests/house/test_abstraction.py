@@ -102,7 +102,6 @@ class Bare(jaxdp.PrivateTest):
     default_mechanism = jaxdp.Laplace
 
     def statistic(self, key, data):
-        del key
         return jnp.sum(jnp.clip(data.x, -1.0, 1.0) * jnp.clip(data.y, -1.0, 1.0))
 
     def sensitivity(self, num_records):
@@ -111,7 +110,6 @@ class Bare(jaxdp.PrivateTest):
         )
 
     def p_value(self, key, release):
-        del key
         return self.mechanism_in_force().null_p_value(release.value, 5.0, release.sensitivity)
 
 
@@ -179,7 +177,6 @@ class Shared(Bare):
     p_value = jaxdp.PrivateTest.p_value
 
     def interpret(self, key, release):
-        del key
         p_value = self.mechanism_in_force().null_p_value(release.value, 5.0, release.sensitivity)
         share = release.value / release.num_records
         return core.Interpretation(p_value, 2.0 * share, share, (share - 1.0, share + 1.0))
@@ -230,7 +227,6 @@ def test_the_contract_says_that_nan_does_not_reach_a_statistic(some_checks):
         return jaxdp.Data(*jax.random.uniform(key, (2, n), minval=-1.0, maxval=1.0))
 
     def skipping(self, key, data):
-        del key
         held = jnp.where(jnp.isnan(data.x), 0.5, data.x)
         return jnp.sum(jnp.clip(held, -1.0, 1.0) * jnp.clip(jnp.nan_to_num(data.y, nan=0.5), -1.0, 1.0))
 

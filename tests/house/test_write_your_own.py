@@ -86,7 +86,6 @@ def small_class(**changes):
 
 def test_the_contract_finds_other_broken_promises(folder):
     def statistic(self, key, data):
-        del key
         unstable = data.x + (data.x**2 - data.x**2)  # NaN for a huge number
         return jax.numpy.clip(jax.numpy.sum(unstable), -20.0, 20.0) / 5.0
 
@@ -94,7 +93,6 @@ def test_the_contract_finds_other_broken_promises(folder):
         return jaxdp.Laplace(2.0 * self.epsilon)
 
     def p_value(self, key, release):
-        del key
         return jax.numpy.abs(release.value) * 1e-3
 
     found = jaxdp.audit.check_contract(

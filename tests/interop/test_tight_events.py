@@ -41,7 +41,6 @@ class Count(PrivateQuery):
         return jaxdp.Geometric(self.epsilon) if self.mechanism is None else self.mechanism
 
     def statistic(self, key, data):
-        del key
         return jnp.sum(jnp.asarray(data.x) > 0.0)
 
     def sensitivity(self, num_records):

@@ -388,7 +388,6 @@ def test_the_automatic_batch_is_smaller_for_programs_that_are_wide(test, n, batc
 
 def _drawn_by_numpy(key, n=60):
     """A design that ignores its key."""
-    del key
     return jaxdp.Data(*np.random.default_rng().uniform(-1, 1, (2, n)))
 
 

@@ -101,7 +101,6 @@ def test_wrong_sums_are_found():
     @frozen_pytree
     class Larger(jaxdp.NoisyTableChi2):
         def statistic(self, key, data):
-            del key
             return 1.01 * self.finish(self.partial(data))
 
         def finish(self, totals):

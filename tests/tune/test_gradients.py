@@ -112,14 +112,12 @@ class Stopped(PrivateTest):
         return jaxdp.Laplace(self.epsilon)
 
     def statistic(self, key, data):
-        del key
         return jnp.sum(jnp.tanh(data.x / jax.lax.stop_gradient(jnp.asarray(self.scale))))
 
     def sensitivity(self, num_records):
         return jaxdp.core.Sensitivity(2.0, jaxdp.core.Norm.L1, jaxdp.Relation.REPLACE_ONE, error=1e-12 * num_records)
 
     def p_value(self, key, release):
-        del key
         sd = jnp.sqrt(1.0 * release.num_records)
         return self.mechanism_in_force().null_p_value(release.value, sd, release.sensitivity)
 

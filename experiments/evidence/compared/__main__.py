@@ -158,14 +158,12 @@ def _timed(test, key, data):
 
 def columns_drawn(key, rng, n, law, replicates):
     """The data sets of `columns`."""
-    del rng
     draw = jax.jit(jax.vmap(lambda k: without_z(k, n, float(ALTERNATIVES[law]))))
     return draw(jax.random.split(key, replicates))
 
 
 def groups_drawn(key, rng, n, law, replicates):
     """The data sets of `two_groups`, and its responses beyond the bounds too."""
-    del key
     shift = {"none": 0.0, "means differ by 0.5": 0.5}[law]
     made = [np.concatenate([rng.normal(size=n // 2), shift + rng.normal(size=n // 2)]) for _ in range(replicates)]
     label = np.tile(np.repeat([-1.0, 1.0], n // 2), (replicates, 1))
@@ -181,7 +179,6 @@ def kernels_of_groups(key, rng, n, epsilon, law, replicates):
 
 def table_drawn(key, rng, n, law, replicates):
     """The data sets of `table`."""
-    del key
     weights = np.ones((3, 3)) + (2.0 * np.eye(3) if law == "diagonal" else 0.0)
     cells = rng.choice(9, (replicates, n), p=(weights / weights.sum()).ravel())
     return Data(jnp.asarray(cells // 3), jnp.asarray(cells % 3), None, TABLE)
@@ -189,7 +186,6 @@ def table_drawn(key, rng, n, law, replicates):
 
 def given_z_drawn(key, rng, n, law, replicates):
     """The data sets of `given_z_through_mst`."""
-    del rng
     keys = jax.random.split(key, min(MST_REPLICATES, replicates))
     return jax.jit(jax.vmap(lambda k: confounded(k, n, {"none": 0.0, "linear 0.25": 0.25}[law])))(keys)
 

@@ -58,7 +58,6 @@ class DpHSIC(PrivateTest):
         return (Sensitivity(move, Norm.LINF, Relation.REPLACE_ONE, 0.0, 0.0, 1.0),) * 2
 
     def p_value(self, key, release):
-        del key
         return null_laws.decision(release.value, self.level)
 
     def non_private(self, key, data):
@@ -90,7 +89,6 @@ class DpMMD(DpHSIC):
         return value(weights), value(orders)
 
     def sensitivity(self, num_records):
-        del num_records
         move = 2.0**0.5 / self.group
         return (Sensitivity(move, Norm.LINF, Relation.REPLACE_ONE, 0.0, 0.0, 2.0**0.5),) * 2
 

@@ -47,7 +47,6 @@ def additive(key, n: int):
 
 def groups_that_cut(data, num_cells, reference, axes):
     """Groups that are not unions of cells: each column cut anew into as many bins."""
-    del num_cells
     return partition.cells_of(data, partition_stages.num_centres(data.x.shape[0]), reference, axes)
 
 

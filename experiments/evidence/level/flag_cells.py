@@ -208,7 +208,6 @@ def _plane(first, second):
 
 
 def _steps(first, second):
-    del second
     return 1.0 * (np.floor(4.0 * first) % 2)
 
 

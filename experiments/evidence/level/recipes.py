@@ -51,7 +51,6 @@ def bend(rng, rate):
 
 
 def plane(rng, rate):
-    del rng, rate
     return lambda t: t
 
 

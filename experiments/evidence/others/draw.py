@@ -94,7 +94,6 @@ def python_dp(claim: Claim, data: Records, rng):
 def pipeline_dp(claim: Claim, data: Records, rng):
     import pipeline_dp as library
 
-    del rng
     metric = claim.function.partition("(")[0]
     metrics = library.Metrics.PERCENTILE(50) if metric == "PERCENTILE" else getattr(library.Metrics, metric)
     n = len(data)
@@ -123,7 +122,6 @@ def smartnoise_sql(claim: Claim, data: Records, rng):
     import pandas as pd
     from snsql import Privacy, from_df
 
-    del rng
     table = pd.DataFrame({"g": np.repeat(np.arange(claim.runs), len(data)), "x": np.tile(data, claim.runs)})
     low, high = claim.bounds
     columns = {"g": {"type": "int"}, "x": {"type": "float", "lower": low, "upper": high}}
@@ -140,7 +138,6 @@ def tmlt_analytics(claim: Claim, data: Records, rng):
     from pyspark.sql import SparkSession
     from tmlt import analytics
 
-    del rng
     settings = {"spark.sql.shuffle.partitions": 1, "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     settings["spark.sql.warehouse.dir"] = os.path.dirname(os.path.abspath(sys.argv[-1]))  # gone with the draws
     builder = SparkSession.builder.master("local[1]")

@@ -54,7 +54,6 @@ band_gcm = (
 def _first_stage(cls, epsilon, **fields):
     """The choice of cells alone. A record moves all scores together, so that the choice hardly tells neighbours apart;
     its sensitivity is searched."""
-    del cls
     return CellChoice(epsilon=epsilon, **fields)
 
 

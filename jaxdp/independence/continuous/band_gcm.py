@@ -227,7 +227,6 @@ class BandGCM(BandTest):
 
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
-        del key
         total, mechanism, sensitivity = self._sum(release)
         return mechanism.null_p_value(total, self._null_sd(release, total), sensitivity)
 

@@ -69,7 +69,6 @@ class CellChoice(PrivateQuery):
 
     def statistic(self, key, data):
         """Scores (candidates,)."""
-        del key
         x, y = (
             partition.clip_to(partition.as_matrix(values), scale)
             for values, scale in ((data.x, self.scale_x), (data.y, self.scale_y))
@@ -88,7 +87,6 @@ class CellChoice(PrivateQuery):
 
     def on_grid(self, data, num_records):
         """Cells (n, candidates), x and y on the grid."""
-        del num_records
         cells = [partition.cells_of(data, number, self.reference)[0] for number in self._numbers(data)]
         sides = ((data.x, self.scale_x), (data.y, self.scale_y))
         x, y = (sums.to_grid(partition.clip_to(partition.as_matrix(values), scale)) for values, scale in sides)

@@ -110,5 +110,4 @@ class WithinCells(PrivateTest):
 
     def _chooses_axes(self, columns) -> bool:
         """Whether the test cuts chosen ones of these columns only."""
-        del columns
         return False

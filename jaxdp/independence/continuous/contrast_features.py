@@ -90,7 +90,6 @@ class ContrastFeatures(ContrastTest):
 
     def is_symmetric(self, num_records: int) -> bool:
         """Always: sizes are skewed, and a contrast that isn't symmetric moves with the skewness of both sides."""
-        del num_records
         return True
 
     def _rates(self, depth: int):
@@ -107,7 +106,6 @@ class ContrastFeatures(ContrastTest):
 
     def pair_p_values(self, key, release):
         """P-value of each entry, (2, 2)."""
-        del key
         sd = jnp.sqrt(jnp.array(self._rates(self.depth)) * self.most_windows(release.num_records)) + self._poison()
         return self.mechanism_in_force().null_p_value(release.value, sd, release.sensitivity)
 

@@ -247,7 +247,6 @@ class ContrastGCM(ContrastTest):
 
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
-        del key
         total, mechanism, sensitivity = self._released(release)
         return mechanism.null_p_value(total, self._null_sd(release, total), sensitivity)
 

@@ -38,15 +38,12 @@ class CRT(RandomizationTest):
     gradient_free = null_laws.RANK
 
     def default_winsorize(self, num_records):
-        del num_records
         return 1e3
 
     def sensitivity(self, num_records):
-        del num_records
         return Sensitivity(jnp.inf, Norm.LINF, Relation.REPLACE_ONE)
 
     def p_value(self, key, release):
-        del key
         observed, copies = release.value
         return null_laws.monte_carlo(observed, copies)
 

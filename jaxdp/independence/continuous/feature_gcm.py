@@ -49,7 +49,6 @@ def from_domain(cls, epsilon, domain, options):
 
 def on_centres(test, query, released):
     """The test about the released medians, on the scale of the schema's [-1, 1]."""
-    del query
     centres = (2.0 * (released.value[name] + 1.0) / GRID - 1.0 for name in ("x1", "y1"))
     return dataclasses.replace(test, centres=tuple(centres))
 
@@ -175,7 +174,6 @@ class FeatureGCM(BandTest):
 
     def pair_p_values(self, key, release):
         """P-value of each entry, (2, 2)."""
-        del key
         budget, sensitivity, count = self.mechanism_in_force(), release.sensitivity, release.num_records
         factor = (1.0 + 0.5 / self.neighbors(count)) * size_features.SPREADS
         variance_noise = factor**2 * budget["squares"].variance(sensitivity["squares"])
@@ -184,7 +182,6 @@ class FeatureGCM(BandTest):
         return budget["sums"].null_p_value(release.value["sums"], sd + self._poison(), sensitivity["sums"])
 
     def p_value(self, key, release):
-        del key
         return jnp.minimum(1.0, null_laws.least(self.pair_p_values(None, release) / jnp.array(WEIGHTS)))
 
     def estimate(self, release):

@@ -69,7 +69,6 @@ class GCM(PrivateTest):
 
     def statistic(self, key, data):
         """Dict of `t`, all normalised means flattened to (c,), and their `correlation` (c, c)."""
-        del key
         products = residual_products(data, self.kernel, self.ridge_of(num_records(data)), residuals=self.residuals)
         products = products.reshape(products.shape[0], -1)
         if self.weights is not None:
@@ -88,7 +87,6 @@ class GCM(PrivateTest):
 
     def pair_p_values(self, key, release):
         """2 Phi(-|T|) of each product."""
-        del key
         return null_laws.normal(release.value["t"], 1.0)
 
     def pair_statistics(self, release):
@@ -96,7 +94,6 @@ class GCM(PrivateTest):
         return release.value["t"]
 
     def sensitivity(self, num_records):
-        del num_records
         return Sensitivity(jnp.inf, Norm.L1, Relation.REPLACE_ONE)
 
     def p_value(self, key, release):

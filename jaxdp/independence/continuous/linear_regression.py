@@ -30,7 +30,6 @@ def _own_units(x, y) -> float:
 
 def clipped_at_bounds(test, x, y, interval) -> str:
     """Between which bounds columns were clipped, and which of two levels counts as more."""
-    del test, interval
     told = [f"{rule.name} {rule.clipped}" for rule in (*y, *x) if rule.is_continuous]
     told += [f"{rule.name} = {rule.levels[1]} against {rule.levels[0]}" for rule in (*y, *x) if len(rule.levels) == 2]
     return f" ({', '.join(told)})" if told else ""

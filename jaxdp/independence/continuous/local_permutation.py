@@ -119,7 +119,6 @@ class LocalPermutation(WithinCells):
         return dict.fromkeys(self._sides(), parts)
 
     def p_value(self, key, release):
-        del key
         return null_laws.decision(self.estimate(release), self.level)
 
     def estimate(self, release):
@@ -131,7 +130,6 @@ class LocalPermutation(WithinCells):
 
     def axis_bins(self, data, release=None):
         """Public description of the cells of z, for people (`partition.AxisBins` for each column)."""
-        del release
         return partition.axis_bins(data, partition.target_cells(data.x.shape[0], self.num_cells), self.reference)
 
     def _sides(self) -> tuple[str, ...]:

@@ -43,7 +43,6 @@ def refusal(domain: Domain) -> str:
 
 def describe_effect(test, x, y, interval) -> str:
     """Of what, per what, and the interval as one of the odds ratio."""
-    del test
     (x,), (y,) = x, y
     told = f" of {y.name} = {y.levels[1]}{regression_test.told_of_x(x)}"
     return told + effect_sizes.describe_ratio("odds ratio", interval)

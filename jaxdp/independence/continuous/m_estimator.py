@@ -50,7 +50,6 @@ def refusal(domain: Domain) -> str:
 
 def read_by_loss(x, y) -> dict[str, Any]:
     """The ends of the range in which a loss reads Y, by its rule: its own numbers, or 0 and 1 of two levels."""
-    del x
     if len(y) != 1:
         return {}
     (rule,) = y
@@ -65,7 +64,6 @@ def read_by_loss(x, y) -> dict[str, Any]:
 
 def describe_effect(test, x, y, interval) -> str:
     """Of what, and per what."""
-    del interval
     (x,), (y,) = x, y
     numbered = ", its levels numbered from 0," if y.counts_in_steps else ""
     read = f"{y.name}{numbered} between {test.low:g} and {test.high:g}"

@@ -77,7 +77,6 @@ def furthest(x, y) -> float:
 
 def describe_effect(test, x, y, interval) -> str:
     """Which groups, and between which bounds the response was clipped."""
-    del test, interval
     group, response = groups_and_response(x[0], y[0])
     if len(response.levels) == 2:
         name, ends = f"{response.name} = {response.levels[1]}", ", a difference of shares:"
@@ -107,7 +106,6 @@ class GroupSizes(PrivateQuery):
 
     def statistic(self, key, data):
         """(2,)."""
-        del key
         return self._released(group_scores.five_sums(*self.of.columns(data)))
 
     def partial(self, chunk, num_records=None):
@@ -235,7 +233,6 @@ class MeanDifference(PrivateTest):
 
     def statistic(self, key, data):
         """Dict of both sums."""
-        del key
         return self.groups.scores(group_scores.five_sums(*self.columns(data)))
 
     def partial(self, chunk, num_records=None):
@@ -244,7 +241,6 @@ class MeanDifference(PrivateTest):
 
     def on_grid(self, data, num_records):
         """Codes of the groups (n,), and responses (n,) as whole numbers."""
-        del num_records
         group, response = self.columns(data)
         return group.astype(float), response * moments.GRID
 
@@ -277,7 +273,6 @@ class MeanDifference(PrivateTest):
 
     def interpret(self, key, release):
         """The estimated difference, in half ranges, and as an effect with an interval of 95 %; NaN where none is."""
-        del key
         found, unknown = self._found(release), self.groups.unknown
         interval = found.interval()
         effect = jnp.where(jnp.isnan(interval[0]), jnp.nan, found.estimate), interval

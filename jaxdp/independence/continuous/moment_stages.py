@@ -69,7 +69,6 @@ class PrivateMedian(PrivateQuery):
 
     def statistic(self, key, data):
         """Dict of scores (candidates,), one entry per column."""
-        del key
         values = self.values(data)
         grid = jnp.asarray(self.grid(), values.dtype)
 
@@ -95,7 +94,6 @@ class PrivateMedian(PrivateQuery):
 
     def in_half_ranges(self, data, num_records):
         """`values` of a chunk."""
-        del num_records
         return self.values(data)
 
     def finish(self, totals):

@@ -36,7 +36,6 @@ NATURAL_BOUND = 32.0  # half range of columns in units of their own
 
 def from_domain(cls, epsilon, domain, options):
     """The builder: a schema scales columns to [-1, 1], natural units have wide bounds."""
-    del options
     return cls(epsilon=epsilon) if domain is not None else cls(epsilon=epsilon, bound=NATURAL_BOUND)
 
 
@@ -189,7 +188,6 @@ class MomentTest(PrivateTest):
 
     def statistic(self, key, data):
         """The vector of `moments.vector`."""
-        del key
         return moments.vector(moments.on_grid(self._clipped(data)), self._euclidean)
 
     def partial(self, chunk, num_records=None):
@@ -198,7 +196,6 @@ class MomentTest(PrivateTest):
 
     def on_grid(self, data, num_records):
         """The clipped columns (n, p), as whole numbers."""
-        del num_records
         return moments.on_grid(self._clipped(data)) * moments.GRID
 
     def finish(self, totals):
@@ -291,7 +288,6 @@ class MomentTest(PrivateTest):
 
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: (p, q), (pairs,) of features, a scalar for one pair; noise counted."""
-        del key
         found = self._null_p_values(self._asked(release)[0])
         return self._shaped(jnp.where(self.is_narrow(release), 1.0, found))
 
@@ -321,7 +317,6 @@ class MomentTest(PrivateTest):
         return {NARROW_COLUMN: TOO_NARROW} if bool(test.is_narrow(release)) else {}
 
     def no_gradient(self, name):
-        del name
         return moments.ROUNDED
 
     def pair_statistics(self, release):
@@ -334,7 +329,6 @@ class MomentTest(PrivateTest):
         No interval (NaN) where it and the p-value, which takes the null's variance, would contradict each other, and
         for clipped columns that nobody says to be `normal`. Nothing (NaN) where a column is narrow.
         """
-        del key
         null, estimate = self._asked(release)
         narrow, p_values = self.is_narrow(release), self._null_p_values(null)
         low, high = effect_sizes.agreeing(self.interval(estimate), p_values, self._miss)

@@ -163,7 +163,6 @@ class PartitionGCM(WithinCells):
 
     def of_persons(self, shapes):
         """By the second moment of persons, where x and y are centred by a stage and nothing else was asked for."""
-        del shapes
         free = self.by_person is None and self.num_regions == 1 and not isinstance(self.mechanism, Split)
         return dataclasses.replace(self, by_person=True) if free and self.standardize else self
 
@@ -223,7 +222,6 @@ class PartitionGCM(WithinCells):
 
         With `by_person` also `persons`, as of persons with one row.
         """
-        del key
         return self._of_persons(self._of_records(data))
 
     def statistic_of_persons(self, key, rows):
@@ -428,7 +426,6 @@ class PartitionGCM(WithinCells):
         return jnp.where(known, found / jnp.sqrt(self.degrees_within(release.num_records) * variance), jnp.nan)
 
     def no_gradient(self, name):
-        del name
         return null_laws.RANK if self.num_regions > 1 else ""
 
     def _sd(self, release):

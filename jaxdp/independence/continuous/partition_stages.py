@@ -44,7 +44,6 @@ class AxisSelection(PrivateQuery):
         return Split(parts={"x": half, "y": half})
 
     def statistic(self, key, data):
-        del key
         columns, z = partition.columns_of_z(data), partition.as_matrix(data.z)
         counts = [column.levels or SCORE_BINS for column in columns]
         reference = self.reference or partition.default_reference(data)
@@ -73,7 +72,6 @@ class AxisSelection(PrivateQuery):
 
     def on_grid(self, data, num_records):
         """Bins (n, d) of the columns of z, x and y on the grid."""
-        del num_records
         columns, z = partition.columns_of_z(data), partition.as_matrix(data.z)
         reference = self.reference or partition.default_reference(data)
         bins = [partition.column_bin(z[:, j], c, reference, c.levels or SCORE_BINS) for j, c in enumerate(columns)]
@@ -103,7 +101,6 @@ class AxisSelection(PrivateQuery):
 
 def select(test, query, released):
     """The test on the two released axes."""
-    del query
     return dataclasses.replace(test, axes=(released.value["x"], released.value["y"]))
 
 
@@ -154,7 +151,6 @@ class Standardization(PrivateQuery):
         return divide(self.mechanism, {"count": 0.2, "sum_x": 0.4, "sum_y": 0.4})
 
     def statistic(self, key, data):
-        del key
         group, num_groups = centring_groups(data, self.num_cells, self.reference, self.axes)
 
         def total(values):

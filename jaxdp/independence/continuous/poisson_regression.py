@@ -57,7 +57,6 @@ def refusal(domain: Domain) -> str:
 
 def describe_effect(test, x, y, interval) -> str:
     """Of what, per what, and the interval as one of the rate ratio."""
-    del test
     (x,), (y,) = x, y
     ends = f" {y.clipped}" if y.is_continuous else ""
     told = f" of {y.name}{ends}{regression_test.told_of_x(x)}"

@@ -73,7 +73,6 @@ class PrivateCRT(RandomizationTest):
         return (one, one)
 
     def p_value(self, key, release):
-        del key
         return null_laws.decision(release.value, self.level)
 
     def estimate(self, release):
@@ -118,7 +117,6 @@ class CRTNormal(RandomizationTest):
         return best_level(num_records, mechanism.variance(_sum_sensitivity(self._bound(), mechanism, num_records)))
 
     def statistic(self, key, data):
-        del key
         limit = self.limits(data.x.shape[0])[0]
         y, (shift, variance) = self.residual_of_y(data), conditional_law.bounded_moments(self.law, data.z, limit)
         centred = column(partition.as_matrix(data.x), "x") - conditional_law.means(self.law, data.z)
@@ -152,7 +150,6 @@ class CRTNormal(RandomizationTest):
 
     def interpret(self, key, release):
         """T_0, and the correlation of X's clipped residual with Y's: T_0 over the root of n V, with its interval."""
-        del key
         count, tail, statistic = release.num_records, self._tail(release), release.value["statistic"]
         p_value = tail(statistic, 0.0)
         effect = effect_sizes.ratio(

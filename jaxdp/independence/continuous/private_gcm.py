@@ -104,12 +104,10 @@ class PrivateGCM(PrivateTest):
 
     def validity(self, data) -> validity.Validity:
         """Flagged on all data: nothing checks the fit. Public."""
-        del data
         return validity.Validity(validity.FLAG, f"{builders.ACCURATE_FIT} {UNCHECKED}", self.flags)
 
     def statistic(self, key, data):
         """Residual products, (n, p, q)."""
-        del key
         return residual_products(data, self.kernel, self.ridge, (self.scale_x, self.scale_y))
 
     def sensitivity(self, num_records):
@@ -140,7 +138,6 @@ class PrivateGCM(PrivateTest):
 
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns."""
-        del key
         return null_laws.normal(noisy_t(release.value), 1.0)
 
     def estimate(self, release):

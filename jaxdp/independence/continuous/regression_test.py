@@ -85,7 +85,6 @@ def refusal(name: str, domain: Domain) -> str:
 
 def own_units(x, y) -> float:
     """Of a slope of X on [-1, 1]: per unit of the column, per step between levels, or from the first to the second."""
-    del y
     return 1.0 / x[0].half_range
 
 
@@ -279,7 +278,6 @@ class RegressionTest(GridSums):
 
     def on_grid(self, data, num_records):
         """Scores, rows of information (n, 2 p) and perhaps squares in units, as whole numbers."""
-        del num_records
         return jnp.round(self.start.of(*self._columns(data)) * GRID)
 
     def parts(self, every):
@@ -314,7 +312,6 @@ class RegressionTest(GridSums):
 
     def interpret(self, key, release):
         """The slope of x, per unit of the data, with its interval; NaN where there is none."""
-        del key
         test, release = jax.lax.stop_gradient((self, release))  # it has none (`gradient_free`), nor what noise hides
         p_value, estimate, interval = test.law(release).effect()
         told = (estimate, *effect_sizes.with_interval(estimate, interval))

@@ -74,7 +74,6 @@ def _are_numbers(levels: Sequence) -> bool:
 
 def from_law(cls, epsilon, domain, options):
     """Builder of tests that need the known law of X given Z; a decision is made at the level asked for."""
-    del domain
     names = {field.name for field in dataclasses.fields(cls)}
     fields = {"level": options.level} if "level" in names else {}
     return cls(law=options.law, **({"epsilon": epsilon} if cls.spec.private else {}), **fields)
@@ -143,7 +142,6 @@ class RandomizationTest(PrivateTest):
 
     def _noise_share(self, num_records: int) -> float:
         """Smallest variance that noise adds to the statistic, as a share of its own; 0 is safe."""
-        del num_records
         return 0.0
 
     def default_winsorize(self, num_records: int):

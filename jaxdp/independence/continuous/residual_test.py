@@ -87,7 +87,6 @@ class MomentMatrix(PrivateQuery):
 
     def statistic(self, key, data):
         """The vector of `moments.vector`."""
-        del key
         return moments.vector(self.of.coded(data), self.euclidean)
 
     def partial(self, chunk, num_records=None):
@@ -95,7 +94,6 @@ class MomentMatrix(PrivateQuery):
 
     def on_grid(self, data, num_records):
         """The columns (n, p), as whole numbers."""
-        del num_records
         return self.of.coded(data) * moments.GRID
 
     def finish(self, totals):
@@ -185,7 +183,6 @@ class GridSums(PrivateTest):
 
     def statistic(self, key, data):
         """Dict of the sums."""
-        del key
         return self.parts(jnp.sum(self.on_grid(data, None), axis=0) / GRID)
 
     def partial(self, chunk, num_records=None):
@@ -313,7 +310,6 @@ class ResidualTest(GridSums):
 
     def on_grid(self, data, num_records):
         """Scores, spreads and squares (n, 3 m) of m queries in units of their ranges, as whole numbers."""
-        del num_records
         values = self.columns(data)
 
         def of(about):
@@ -374,7 +370,6 @@ class ResidualTest(GridSums):
 
         Of one 95 %; those of several hold together with probability 0.95, as their p-value counts them all.
         """
-        del key
         p_values, estimate, interval = self._each(
             release, lambda found: (found.p_value(0.0), found.estimate, found.interval(self._miss))
         )

@@ -29,7 +29,6 @@ TWO_GROUPS = (
 
 def _describe_effect(test, x, y, interval) -> str:
     """Which groups, and what the number is not."""
-    del test, interval
     group, response = groups_and_response(x[0], y[0])
     return (
         f" of {response.name}{response.in_steps}, {group.levels[1]} - {group.levels[0]}, values "

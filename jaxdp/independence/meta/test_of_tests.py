@@ -34,7 +34,6 @@ SMALL_BLOCK = 20
 
 def _from_domain(cls, epsilon, domain, options):
     """A vote of GCM; fewer blocks where the default ones would hold less than 20 records."""
-    del domain
     few = (options.num_records or 10**9) // SMALL_BLOCK
     blocks = {"num_blocks": max(2, few)} if few < DEFAULT_BLOCKS else {}
     return cls(epsilon=epsilon, test=GCM(**builders.kernel_fields(options)), **blocks)

@@ -62,6 +62,5 @@ class MICeLaplace(MICTest):
         return mic_sensitivity.mass_bound(num_records, sizes)
 
     def null_statistics(self, key, num_records):
-        del key
         settings = (self.cells_allowed(num_records), self.master_factor(num_records), self.grid)
         return jnp.asarray(mic_common.null_table(num_records, *settings, mic_bins.MASS, self.num_null))

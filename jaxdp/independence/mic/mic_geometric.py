@@ -86,7 +86,6 @@ class MICrGeometric(MICTest):
 
     def statistic(self, key, data):
         """Counts: (F F,)."""
-        del key
         bounds = mic_common.public_bounds(self.bounds, data.domain)
         columns = [mic_common.column(values) for values in (data.x, data.y)]
         counts = self.counts(*(mic_bins.unit_position(v, *b) for v, b in zip(columns, bounds, strict=True)))
@@ -98,7 +97,6 @@ class MICrGeometric(MICTest):
 
     def num_tables(self, num_records: int) -> int:
         """Tables that a record appears in."""
-        del num_records
         return 1
 
     def sensitivity(self, num_records):

@@ -21,7 +21,6 @@ TEST_SHARE = 0.2  # of the budget, for even margins, where the p-value is what i
 
 def for_its_p_value(cls, epsilon, domain, options):
     """The test on margins that are about uniform, as its null is; coded columns alone have none to even out."""
-    del options
     columns = () if domain is None else (*domain.x, *domain.y)
     if not any(column.kind == CONTINUOUS for column in columns):
         return cls(epsilon=epsilon)
@@ -100,7 +99,6 @@ class MICrLaplace(MICTest):
 
     def statistic(self, key, data):
         """MICr, a scalar."""
-        del key
         x, y = self.positions(data)
         count = x.shape[0]
         unit = ((0.0, 1.0), (0.0, 1.0))
@@ -116,7 +114,6 @@ class MICrLaplace(MICTest):
         return mic_sensitivity.range_bound(num_records, self.cells_allowed(num_records))
 
     def null_statistics(self, key, num_records):
-        del key
         return jnp.asarray(self._null_table(num_records))
 
     def estimate(self, release):

@@ -75,7 +75,6 @@ class MICrPairs(PrivateQuery):
 
     def statistic(self, key, data):
         """Coefficients (m,)."""
-        del key
         table = jnp.asarray(data).astype(jnp.result_type(float))
         bounds = self.bounds or ((-1.0, 1.0),) * table.shape[1]
         budget = self.cells_allowed(table.shape[0])

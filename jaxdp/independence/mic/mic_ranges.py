@@ -69,7 +69,6 @@ class MarginalHistograms(PrivateQuery):
         return np.linspace(low, high, self.bins + 1) if self.grid == EVEN else asinh_edges(low, high, self.bins)
 
     def statistic(self, key, data):
-        del key
         counts = []
         for values, bounds in zip((data.x, data.y), mic_common.public_bounds(self.bounds, data.domain), strict=True):
             values = mic_common.column(values)

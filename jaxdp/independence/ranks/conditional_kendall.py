@@ -29,7 +29,6 @@ ONE_STEP = (  # docs/theory/effect_sizes.md#peto
 
 def _describe_effect(test, x, y, interval) -> str:
     """Which number it is, and what goes with what."""
-    del test
     if effect_sizes.is_binary(x[0]) and effect_sizes.is_binary(y[0]):
         told = ": the logarithm of Peto's odds ratio"
         told += effect_sizes.describe_ratio("Peto's odds ratio", interval) + ONE_STEP

@@ -23,7 +23,6 @@ VARIANCE_BOUNDS = ((3.0, 4.0, 4.0),) * 3
 
 def _describe_effect(test, x, y, interval) -> str:
     """What its interval assumes, and what goes with what."""
-    del test
     told = effect_sizes.describe_assumption(x[0], y[0], interval)
     return told + effect_sizes.describe_direction(x[0], y[0], interval)
 

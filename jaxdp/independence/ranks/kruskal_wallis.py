@@ -79,7 +79,6 @@ def _of_two_groups(domain: Domain) -> bool:
 
 def _describe_effect(test, x, y, interval) -> str:
     """Of which values, how they are cut, and what the interval assumes."""
-    del test
     domain = Domain(x[0].code_column(), y[0].code_column())
     group, ranked = (x[0], y[0]) if groups_of(domain) == "x" else (y[0], x[0])
     ends = f", {ranked.name} {ranked.clipped}" if ranked.is_continuous else ""
@@ -162,7 +161,6 @@ class KruskalWallis(PrivateTest):
 
     def validity(self, data):
         """Run: what it rests on, no public number decides."""
-        del data
         return validity.Validity(validity.RUN, self.spec.assumption)
 
     def specialize(self, shapes):
@@ -185,7 +183,6 @@ class KruskalWallis(PrivateTest):
 
     def statistic(self, key, data):
         """{"ranks": KW_abs and T in its units (2,), "counts": sizes (K,)}; sizes only where they are private."""
-        del key
         groups, values = (data.x, data.y) if self.groups == "x" else (data.y, data.x)
         groups = contingency.as_codes(groups, self.num_groups)
         pair = self.num_groups == PAIR

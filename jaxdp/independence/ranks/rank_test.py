@@ -88,7 +88,6 @@ class StratifiedRankTest(WithinCells):
 
     def statistic(self, key, data):
         """Dict of `u` and `v`, floats."""
-        del key
         with jax.enable_x64(True):
             value = self.of_strata(self.summaries(data))
         return as_default_float(value)
@@ -124,7 +123,6 @@ class StratifiedRankTest(WithinCells):
 
     def axis_bins(self, data, release=None):
         """Public description of the cells of z, for people; () where distinct rows of z are the strata."""
-        del release
         target = self._target(data.x.shape[0])
         return partition.axis_bins(data, target, self.reference) if strata.num_strata(data, target) else ()
 
@@ -169,7 +167,6 @@ class StratifiedRankTest(WithinCells):
 
         P-value: P(|N(0, V) + noise of U| >= |U released|), with V guarded as the module says.
         """
-        del key
         largest, records, tail, u = self.largest_effect(), release.num_records, self._tail(release), release.value["u"]
         p_value = tail(u, 0.0)
         effect = effect_sizes.ratio(
@@ -196,12 +193,10 @@ class StratifiedRankTest(WithinCells):
 
     def sum_per_effect(self, v, num_records):
         """The mean of U at an effect of 1. v: V. num_records: None where it is private."""
-        del num_records
         return v
 
     def variance_at(self, effect, variance, num_records):
         """The variance of U about its mean at an effect; variance: at effect 0."""
-        del num_records
         return effect_sizes.shrunk(variance, effect)
 
     def largest_effect(self) -> float:

@@ -120,7 +120,6 @@ def time_and_event(shapes) -> tuple[int, int]:
 
 def describe_effect(test, x, y, interval) -> str:
     """Which group is compared with which, and what the event is."""
-    del test
     (event,) = [rule for rule in y if not rule.is_continuous]
     first, second, came = map(str, (*x[0].levels, event.levels[1]))
     told = f" of {event.name} = {came}, {x[0].name} = {second} against {first} given Z"
@@ -150,7 +149,6 @@ class EventCounts(PrivateQuery):
 
     def statistic(self, key, data):
         """(S, K, 2 J + 1)."""
-        del key
         return log_rank.blocked(self.of.table(data).astype(float), self.of.blocks)
 
     def partial(self, chunk, num_records=None):
@@ -267,7 +265,6 @@ class LogRank(PrivateTest):
 
     def validity(self, data):
         """Run: what it rests on, no public number decides."""
-        del data
         return validity.Validity(validity.RUN, self.spec.assumption)
 
     def specialize(self, shapes):
@@ -318,12 +315,10 @@ class LogRank(PrivateTest):
 
     def statistic(self, key, data):
         """{"scores": U, "squares": V}, in units of their ranges."""
-        del key
         return self._scored(self.table(data).astype(float))
 
     def partial(self, chunk, num_records=None):
         """The table of a chunk."""
-        del num_records
         columns = [np.asarray(part) for part in self._columns(jax.tree.map(np.asarray, chunk))]
         return sums.table(columns, (*self.strata, *self.shape[1:])).reshape(self.shape)
 
@@ -381,7 +376,6 @@ class LogRank(PrivateTest):
         Of more groups the squared length of all their O - E, chi-squared but for the law of the noise. NaN where the
         release says nothing about a ratio.
         """
-        del key
         law = self._law(release)
         if isinstance(law, SeveralGroups):
             return Interpretation(law.p_value(), law.length(), *law.effect())

@@ -104,7 +104,6 @@ class CaseControlTest(PrivateTest):
 
     def statistic(self, key, data):
         """The score of the table, a scalar."""
-        del key
         return self.of_counts(*self.counts(data))
 
     def of_counts(self, exposed_cases, exposed_controls):
@@ -119,7 +118,6 @@ class CaseControlTest(PrivateTest):
 
     def partial(self, chunk, num_records=None):
         """(c11, c10), int64."""
-        del num_records
         exposed, case = (np.asarray(values) > 0.5 for values in (chunk.x, chunk.y))
         return np.array([np.sum(exposed & case), np.sum(exposed & ~case)], np.int64)
 
@@ -129,7 +127,6 @@ class CaseControlTest(PrivateTest):
             return jax.tree.map(np.asarray, self.of_counts(jnp.asarray(counts[0]), jnp.asarray(counts[1])))
 
     def needs_all(self, shapes):
-        del shapes
         order = type(self).__mro__
         own = next(k for k, cls in enumerate(order) if "statistic" in vars(cls))
         return "" if order[own] is CaseControlTest else core.NO_SUM
@@ -157,7 +154,6 @@ class CaseControlTest(PrivateTest):
         return dataclasses.replace(bare, lower=lower - room, upper=upper + room)
 
     def p_value(self, key, release):
-        del key
         return self.null_tail(release.value, release.sensitivity)
 
     def null_tail(self, value, sensitivity, rates=None, mechanism=None):

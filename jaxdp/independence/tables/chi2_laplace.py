@@ -74,7 +74,6 @@ class DistanceScore(CaseControlTest):
         return 1.0
 
     def rounding(self, ends):
-        del ends
         return 0.0  # whole numbers
 
     def score_range(self):

@@ -90,7 +90,6 @@ class ClassChoice(PrivateQuery):
 
     def statistic(self, key, data):
         """Scores of the candidates of each cut, by its name."""
-        del key
         return self._scores([_counted(one, place) for one, place in self._placed(data)], data.x.shape[0])
 
     def partial(self, chunk, num_records=None):
@@ -102,7 +101,6 @@ class ClassChoice(PrivateQuery):
 
     def placed(self, data, num_records):
         """The place of each record (n,) in every column that is cut."""
-        del num_records
         return tuple(place for one, place in self._placed(data) if one.cuts)
 
     def finish(self, totals):

@@ -116,7 +116,6 @@ class GenomeTest(PrivateTest):
 
     def statistic(self, key, data):
         """Scores (K,)."""
-        del key
         return self.single().score(*self.counts(data))
 
     def counts(self, tables: Tables):
@@ -161,11 +160,9 @@ class EveryTable(GenomeTest):
         return Laplace(check.budget(self.epsilon) * self.num_tables)
 
     def sensitivity(self, num_records):
-        del num_records
         return _joint(self.single(), self.num_tables)
 
     def p_value(self, key, release):
-        del key
         single = self.single()
         return jnp.minimum(1.0, self.num_tables * null_curve(single, release.value))
 
@@ -210,7 +207,6 @@ class BestTables(GenomeTest):
 
 
 def _chosen(second, first, released):
-    del first
     return dataclasses.replace(second, indices=released.value)
 
 
@@ -232,12 +228,10 @@ class TableSelection(PrivateQuery):
 
     def statistic(self, key, data):
         """Distance scores (K,)."""
-        del key
         groups = Groups(self.num_cases, self.num_controls)
         return distance_scores(groups, self.level / self.num_tables, *data.within(groups))
 
     def sensitivity(self, num_records):
-        del num_records
         total = float(self.num_cases + self.num_controls)
         return Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ATTRIBUTE, 0.0, -total, total)
 
@@ -257,16 +251,13 @@ class ChosenTables(GenomeTest):
 
     def statistic(self, key, data):
         """Scores of the chosen tables (count,)."""
-        del key
         cases, controls = self.counts(data)
         return self.single().score(cases[self.indices], controls[self.indices])
 
     def sensitivity(self, num_records):
-        del num_records
         return _joint(self.single(), self.count)
 
     def p_value(self, key, release):
-        del key
         single = self.single()
         sensitivity = single.sensitivity(self.groups.total)
         return jnp.minimum(1.0, self.num_tables * single.null_tail(release.value, sensitivity))
@@ -371,12 +362,10 @@ class FirstTables(GenomeTest):
         return dataclasses.replace(self.noise(), threshold=self.threshold)
 
     def sensitivity(self, num_records):
-        del num_records
         single = self.single()
         return Sensitivity(single.move(), Norm.LINF, Relation.REPLACE_ATTRIBUTE, single.rounding(single.score_range()))
 
     def p_value(self, key, release):
-        del key
         return null_laws.decision(release.value == 1, self.level)
 
 

@@ -53,7 +53,6 @@ class NoisyProportions(CaseControlTest):
         return dataclasses.replace(bare, lower=-room, upper=max(self.groups) + room)
 
     def p_value(self, key, release):
-        del key
         scale = self.mechanism_in_force().scale(release.sensitivity)
         rate = jnp.clip(
             jnp.sum(release.value) / self.groups.total, 0.5 / self.groups.total, 1 - 0.5 / self.groups.total

@@ -98,7 +98,6 @@ class NoisyCounts(PrivateTest):
 
     def statistic(self, key, data):
         """Counts (r, c) as floats; (K, r, c) of K strata."""
-        del key
         return self.finish(contingency.table(self.columns(data), self.all_levels))
 
     def statistic_of_persons(self, key, rows):
@@ -127,7 +126,6 @@ class NoisyCounts(PrivateTest):
 
     def partial(self, chunk, num_records=None):
         """The table of a chunk."""
-        del num_records
         return sums.table(self.columns(chunk), self.all_levels)
 
     def in_stages(self):

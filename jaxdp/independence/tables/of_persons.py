@@ -74,7 +74,6 @@ class SpreadOfPersons(PrivateTest):
 
     def statistic_of_persons(self, key, rows):
         """G, without a table for each person: |u|^2 is a mean over pairs of draws of products of two inner products."""
-        del key
         p, q = self._margins()
         stratum, a, b = jax.vmap(self.table.codes_of, in_axes=1)(rows.draws)
         count = len(a)

@@ -122,7 +122,6 @@ class PairContrasts(PrivateTest):
 
     def statistic(self, key, data):
         """The sums (M,), in the order of `contrasts.places`."""
-        del key
         signs = self._signs(data)
         return self._picked(jnp.matmul(signs.T, signs, precision="highest"))
 
@@ -133,7 +132,6 @@ class PairContrasts(PrivateTest):
 
     def signs(self, data, num_records):
         """1 and the contrasts of every record."""
-        del num_records
         return self._signs(data)
 
     def finish(self, totals):
@@ -166,7 +164,6 @@ class PairContrasts(PrivateTest):
         (NaN) of a pair where it and the p-value would contradict each other; no V (NaN) where noise hides the rarest
         cells.
         """
-        del key
         p_value, quadratic, (effect, *interval) = self._by_pair(release)
         return Interpretation(p_value, quadratic, effect, effect_sizes.agreeing(interval, p_value))
 

@@ -56,7 +56,6 @@ class ProjectedChi2(NoisyTableTest):
     )
 
     def no_gradient(self, name):
-        del name
         return "" if isinstance(self.mechanism_in_force(), Gaussian) else null_laws.RANK
 
     def table_p_value(self, key, release, table):
@@ -144,7 +143,6 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
             object.__setattr__(self, "probabilities", jnp.asarray(law, float))
 
     def no_gradient(self, name):
-        del name
         return null_laws.RANK
 
     def specialize(self, shapes):
@@ -167,12 +165,10 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
 
     def statistic(self, key, data):
         """Counts (d,) as floats."""
-        del key
         return contingency.table([data.x], (self._law().size,)).astype(float)
 
     def partial(self, chunk, num_records=None):
         """The counts of a chunk."""
-        del num_records
         return sums.table([chunk.x], (self._law().size,))
 
     def finish(self, totals):

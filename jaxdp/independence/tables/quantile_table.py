@@ -66,7 +66,6 @@ class QuantileCuts(PrivateQuery):
 
     def statistic(self, key, data):
         """Scores (GRID - 1,) of each cut, by its name."""
-        del key
         reference = partition.default_reference(data) if self.reference is None else self.reference
         scores = {}
         for name, values, count in zip("xy", (data.x, data.y), self.bins, strict=True):
@@ -84,7 +83,6 @@ class QuantileCuts(PrivateQuery):
 
     def places(self, data, num_records):
         """Steps of the grid (n,) up to each value, of the continuous columns."""
-        del num_records
         reference = partition.default_reference(data) if self.reference is None else self.reference
         cut = [values for values, count in zip((data.x, data.y), self.bins, strict=True) if count]
         return tuple(quantile_bins.steps(values.astype(float), reference) for values in cut)
@@ -115,7 +113,6 @@ def on_cuts(test, query, released):
 
 def _from_domain(cls, epsilon, domain, options):
     """The number of bins grows with n epsilon, which a simulation's traced budget could not tell."""
-    del domain
     bins = None if options.num_records is None else default_bins(options.num_records, epsilon)
     return cls(epsilon=epsilon, num_bins=bins)
 
@@ -254,7 +251,6 @@ class QuantileTable(NoisyCounts):
 
     def codes(self, data, num_records):
         """The bins (n,) of x and of y."""
-        del num_records
         return tuple(self.columns(data))
 
     def _bins(self, values, cuts):

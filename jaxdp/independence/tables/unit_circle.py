@@ -108,7 +108,6 @@ class UnitCircle(CaseControlTest):
         }
 
     def no_gradient(self, name):
-        del name
         return "its null rates are found by bisection" if self.null == ESTIMATED else ""
 
     def p_value(self, key, release):

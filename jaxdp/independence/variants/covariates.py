@@ -132,7 +132,6 @@ class Hats:
 
     def design(self, z, num_records: int, bound: ArrayLike):
         """As `Straight.design`; multiples of 2^-13 that are exact."""
-        del num_records
         z = partition.as_matrix(z).astype(float)
         made = [
             self._functions(z[:, k : k + 1], column, size, bound)[:, min(k, 1) :]
@@ -189,7 +188,6 @@ class Hats:
 
     def matrix(self, entries, ones: float):
         """As `Straight.matrix`; 1 is no function of its own here."""
-        del ones
         found = jnp.zeros((self.width + 1,) * 2, entries.dtype).at[self._entries()].set(entries)
         return found + jnp.triu(found, 1).T
 

@@ -23,13 +23,11 @@ def with_model(test, query, released):
 
 def with_mean(test, query, released):
     """The test with residuals about their noisy mean."""
-    del query
     return dataclasses.replace(test, offset=released.value / released.num_records)
 
 
 def with_choice(test, query, released):
     """The test of the chosen variants."""
-    del query
     return dataclasses.replace(test, indices=released.value)
 
 

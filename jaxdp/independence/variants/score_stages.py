@@ -99,7 +99,6 @@ class NullModel(Stage):
 
     def statistic(self, key, data):
         """The vector of the basis."""
-        del key
         return self.of.basis.vector(self.of.design(data), self.of.phenotype(data), self._euclidean)
 
     @property
@@ -227,7 +226,6 @@ class ResidualMean(Stage):
 
     def statistic(self, key, data):
         """One number."""
-        del key
         return jnp.sum(self.of.residuals(data))
 
     def sensitivity(self, num_records):
@@ -245,7 +243,6 @@ class VariantChoice(Stage):
 
     def statistic(self, key, data):
         """Scores (K,)."""
-        del key
         return jnp.abs(score_sums.products(self.of.variants(data), self.of.residuals(data)[:, None])[:, 0])
 
     def sensitivity(self, num_records):
@@ -263,7 +260,6 @@ class VariantLines(Stage):
 
     def statistic(self, key, data):
         """Sums (m, w)."""
-        del key
         return score_sums.products(self.of.tested(data), moments.on_grid(self.of.line_design(data)))
 
     def sensitivity(self, num_records):

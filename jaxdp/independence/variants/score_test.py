@@ -304,7 +304,6 @@ class ScoreTest(PrivateTest):
 
     def mechanism_of(self, name: str, share):
         """The mechanism of a part, from its share of the budget."""
-        del name
         return share
 
     def validity(self, data):
@@ -386,7 +385,6 @@ class ScoreTest(PrivateTest):
 
     def statistic(self, key, data):
         """Dict of S, V and D, each (m,)."""
-        del key
         bins = None
         if self.bins is not None:
             bins = covariates.cut(data.z, self.basis.columns, *self.bins, self.bound), self.bins[1]
@@ -446,7 +444,6 @@ class ScoreTest(PrivateTest):
 
     def pair_p_values(self, key, release):
         """P-value of each tested variant, (m,), not adjusted for the others; noise counted."""
-        del key
         budget, sensitivity = self.mechanism_in_force(), release.sensitivity
         sd, noise = self._sd(release)
         sd = budget["scores"].widened(self._scores(release), sd, sensitivity["scores"], noise)
@@ -480,7 +477,6 @@ class ScoreTest(PrivateTest):
         return notes
 
     def no_gradient(self, name):
-        del name
         return moments.ROUNDED
 
     def _of_family(self, found):

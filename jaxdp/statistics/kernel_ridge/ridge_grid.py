@@ -216,7 +216,6 @@ def _of_features(problem: _Problem, kernel, plan: _Plan, limits: _Limits, ranks)
         return _ridge_on_features(factor.rows, factor.trace / smallest, alphas, targets, plan)
 
     def refuse(factor) -> _Scores:
-        del factor
         (n, q), dtype = targets.shape, targets.dtype
         infinite = jnp.full((len(alphas), q), jnp.inf, dtype)
         return _Scores(infinite, jnp.zeros((n, q), dtype), jnp.array(jnp.inf, dtype), jnp.zeros(q, jnp.int32))

@@ -67,7 +67,6 @@ def largest_change(statistic, depth=1, grid_z=False, steps=400, climbers=64, siz
 
 def everyone(first, second):
     """Weights of a band that leaves no pair out."""
-    del second
     return jnp.ones((first.stop - first.start, 1))
 
 

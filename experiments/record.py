@@ -1,10 +1,12 @@
 """Rows of an experiment: one JSON line each, with what it was run on; tables of them in pages of the documentation."""
 
+import argparse
 import json
 import pathlib
 import platform
 import subprocess
 import time
+import zlib
 from collections.abc import Iterable
 
 import jax
@@ -21,6 +23,20 @@ def provenance() -> dict:
         "device": device.device_kind,
         "platform": device.platform,
     }
+
+
+def command_line(doc: str, replicates: int | None = None, of: str = "data sets of a row") -> argparse.ArgumentParser:
+    """A command line with --table, and with --replicates where they have a default. of: what is replicated."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", action="store_true", help="measure nothing: show what is recorded as tables")
+    if replicates is not None:
+        parser.add_argument("--replicates", type=int, default=replicates, help=of)
+    return parser
+
+
+def keys_of(seed: int, row: str, replicates: int) -> jax.Array:
+    """Keys of the data sets of a row, whatever other rows there are."""
+    return jax.random.split(jax.random.fold_in(jax.random.key(seed), zlib.crc32(row.encode())), replicates)
 
 
 class Recorder:
@@ -58,6 +74,18 @@ def append(path: pathlib.Path, measured: Iterable[dict]) -> None:
             file.write(json.dumps({**row, **facts}) + "\n")
             file.flush()
             print(row, flush=True)
+
+
+def settings(cells: Iterable[tuple[int, float]]) -> list[str]:
+    """Heads of the columns of these (n, epsilon)."""
+    return [f"{n}, {epsilon:g}" for n, epsilon in cells]
+
+
+def markdown(heads: Iterable[str], lines: Iterable[Iterable]) -> str:
+    """A table in Markdown."""
+    whole = [list(heads), *([str(cell) for cell in line] for line in lines)]
+    head, *body = (f"| {' | '.join(line)} |" for line in whole)
+    return "\n".join([head, "|" + "---|" * len(whole[0]), *body])
 
 
 def fill(page: pathlib.Path, name: str, text: str) -> None:

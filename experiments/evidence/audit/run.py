@@ -7,7 +7,6 @@ python -m experiments.evidence.audit.run --extend tests --runs 1e6  # its missin
 python -m experiments.evidence.audit.run --extend tests --runs 1e7 --again --methods score-test  # with more runs
 """
 
-import argparse
 import dataclasses
 import datetime
 import functools
@@ -23,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from experiments.record import provenance
+from experiments.record import command_line, provenance
 from jaxdp import audit
 from jaxdp.audit import cases, catalogue
 from jaxdp.audit.searches import sampled_bound
@@ -258,7 +257,7 @@ def update(path: Path, methods: list[str], runs: int, seed: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("--runs", type=lambda text: int(float(text)), default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nightly", action="store_true")
@@ -266,7 +265,6 @@ def main() -> None:
     parser.add_argument("--extend", choices=sorted(GROWING), help="add the missing rows of this part")
     parser.add_argument("--again", action="store_true", help="with --extend and --methods: those with few runs anew")
     parser.add_argument("--draw", action="store_true", help="draw the picture of the record again")
-    parser.add_argument("--table", action="store_true", help="print the record as the table of the README")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="with --extend: start no row after so long")
     parser.add_argument("--out", type=Path, default=HERE)
     args = parser.parse_args()

@@ -8,7 +8,6 @@ sets, by kind of column, whose bounds leave out at most a tenth of the values an
 central 98 %. Simulated noise. All eight kinds are in one release, at the epsilon that each of the columns would have.
 """
 
-import argparse
 import json
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import jax
 import numpy as np
 
 import jaxdp
-from experiments.record import Recorder, fill
+from experiments.record import Recorder, command_line, fill
 from jaxdp.ask.draft_schema import DraftQuery
 
 HERE = Path(__file__).parent
@@ -90,10 +89,7 @@ def table() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=40)
-    parser.add_argument("--table", action="store_true", help="write the page's table, from the record")
-    args = parser.parse_args()
+    args = command_line(__doc__, 40).parse_args()
     if not args.table:
         recorder = Recorder(HERE, RECORD.stem)
         for setting in SETTINGS:

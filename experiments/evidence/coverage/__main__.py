@@ -9,7 +9,6 @@ sets of n records. `bound_held`: share of the runs whose lower bound of the norm
 gives one, is at most r. Other laws, budgets and tests: `laws.py`, `groups.py`, `slopes.py`.
 """
 
-import argparse
 import dataclasses
 import functools
 import itertools
@@ -22,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from experiments.record import provenance
+from experiments.record import command_line, provenance
 from jaxdp import core
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.mechanisms import Exact
@@ -185,13 +184,11 @@ def write_table(rows: list[dict], readme: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=300)
+    parser = command_line(__doc__, 300)
     parser.add_argument("--n", type=int, default=2000)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--only", nargs="*", default=tuple(CASES), choices=tuple(CASES))
     parser.add_argument("--out", type=Path, default=RECORD)
-    parser.add_argument("--table", action="store_true", help="measure nothing: write the table of README.md")
     args = parser.parse_args()
     if args.table:
         return write_table(

@@ -10,12 +10,10 @@ counted apart (`answered`); `covered` is the share of the intervals that hold th
 among all data sets. `plain_*`: Welch's interval without privacy on the same data sets, its normal quantile at 1.96.
 """
 
-import argparse
 import dataclasses
 import functools
 import math
 import time
-import zlib
 from pathlib import Path
 
 import jax
@@ -23,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
-from experiments.record import append, fill, rows
+from experiments.record import append, command_line, fill, keys_of, rows
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
@@ -163,8 +161,7 @@ def measure(
 ) -> dict:
     """One row."""
     start = time.process_time()
-    seed = zlib.crc32(f"{name} {design.shift:g} {n} {epsilon:g}".encode())
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
+    keys = keys_of(SEED, f"{name} {design.shift:g} {n} {epsilon:g}", replicates)
     made = program(method, n, 50 if n < 10_000 else 10)(keys, epsilon, jnp.asarray(design.numbers, float))
     p, effect, low, high, flags, middle, se = jax.tree.map(np.asarray, made)
     true, answered = truth(design), np.isfinite(low)
@@ -247,12 +244,10 @@ METHODS = ("mean-difference", "winsorised-mean-difference")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=400)
+    parser = command_line(__doc__, 400)
     parser.add_argument("--only", nargs="*", default=tuple(DESIGNS), choices=tuple(DESIGNS))
     parser.add_argument("--records", nargs="*", type=int, default=RECORDS)
     parser.add_argument("--power", action="store_true")
-    parser.add_argument("--table", action="store_true", help="measure nothing: write the tables of the page")
     args = parser.parse_args()
     if args.table:
         return fill(PAGE, "groups", tables())

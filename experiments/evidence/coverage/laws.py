@@ -10,12 +10,10 @@ columns clipped at the scales that it has released, so that each of its runs has
 clipped alike. `agree`: share of the intervals that leave out 0 exactly where p < 0.05.
 """
 
-import argparse
 import dataclasses
 import functools
-import json
+import itertools
 import time
-import zlib
 from pathlib import Path
 
 import jax
@@ -23,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.evidence.coverage.groups import rows
-from experiments.record import fill, provenance
+from experiments.record import append, command_line, fill, keys_of, markdown, settings
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.mechanisms import Exact
@@ -180,8 +178,7 @@ def measure(case: Case, design: str, strength: float, n: int, epsilon: float, re
     """One row."""
     start, number = time.process_time(), case.designs.index(design)
     head = {"method": case.name, "design": design, "strength": strength, "n": n, "epsilon": epsilon}
-    seed = zlib.crc32(f"{case.name} {design} {strength:g} {n} {epsilon:g}".encode())
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
+    keys = keys_of(SEED, f"{case.name} {design} {strength:g} {n} {epsilon:g}", replicates)
     p, effect, low, high, own = map(np.asarray, _program(case, n, epsilon)(keys, number, strength))
     shared = np.isnan(own).all()
     true = np.full(replicates, truth(case, number, strength, n)) if shared else own
@@ -218,45 +215,34 @@ def tables() -> str:
     heads = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
     written = []
     for case in CASES:
-        lines = [f"\n### {case.name}\n", "| law | r | truth | " + " | ".join(f"{n}, {e:g}" for n, e in heads)]
-        lines[-1] += " |\n|" + "---|" * (len(heads) + 3)
+        lines = []
         for design in case.designs:
             for strength in STRENGTHS:
                 cells = [found.get((case.name, design, strength, n, e)) for n, e in heads]
                 true = next((f"{r['truth']:.3f}" for r in reversed(cells) if r), "")
-                lines.append(f"| {design} | {strength:g} | {true} | " + " | ".join(map(_cell, cells)) + " |")
+                lines.append([design, f"{strength:g}", true, *map(_cell, cells)])
         independent = [design for design in case.designs if design != UNEQUAL]  # there the spread of Y follows X
         rejected = [
             [r["rejected"] for d in independent if (r := found.get((case.name, d, 0.0, n, e)))] for n, e in heads
         ]
         most = [f"{max(part):.3f}" if part else "" for part in rejected]
-        lines.append("| largest share of p <= 0.05 | 0 | | " + " | ".join(most) + " |")
-        written.append("\n".join(lines))
+        lines.append(["largest share of p <= 0.05", "0", "", *most])
+        written.append(f"\n### {case.name}\n\n{markdown(['law', 'r', 'truth', *settings(heads)], lines)}")
     return "\n".join(written)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=400)
+    parser = command_line(__doc__, 400)
     parser.add_argument("--only", nargs="+", choices=sorted(BY_NAME), default=list(BY_NAME))
     parser.add_argument("--records", type=int, nargs="+", default=list(RECORDS))
-    parser.add_argument("--table", action="store_true", help="measure nothing: write the tables of the page")
     args = parser.parse_args()
     if args.table:
         return fill(PAGE, "laws", tables())
     done = {(r["method"], r["design"], r["strength"], r["n"], r["epsilon"]) for r in rows(RECORD)}
-    for n in args.records:
-        for name in args.only:
-            case = BY_NAME[name]
-            for epsilon in EPSILONS:
-                for design in case.designs:
-                    for strength in STRENGTHS:
-                        if (name, design, strength, n, epsilon) in done:
-                            continue
-                        row = measure(case, design, strength, n, epsilon, args.replicates) | provenance()
-                        with RECORD.open("a") as out:
-                            out.write(json.dumps(row) + "\n")
-                        print(*list(row.values())[:11], row["seconds"], flush=True)
+    for n, name in itertools.product(args.records, args.only):
+        cells = itertools.product(EPSILONS, BY_NAME[name].designs, STRENGTHS)
+        todo = [(design, r, n, epsilon) for epsilon, design, r in cells if (name, design, r, n, epsilon) not in done]
+        append(RECORD, (measure(BY_NAME[name], *cell, args.replicates) for cell in todo))
 
 
 if __name__ == "__main__":

@@ -10,11 +10,9 @@ leaves out 0 exactly if p <= 0.05. `plain_*`: the interval of the noncentral chi
 same tables.
 """
 
-import argparse
 import functools
 import itertools
 import time
-import zlib
 from pathlib import Path
 
 import jax
@@ -22,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from experiments.record import append, fill, rows
+from experiments.record import append, command_line, fill, keys_of, markdown, rows, settings
 from jaxdp import NoisyTableChi2, QuantileTable, core
 from jaxdp.independence.tables.noisy_table import multinomial_by_binomials
 
@@ -129,8 +127,7 @@ def measure(n: int, epsilon: float, replicates: int, shape, margins: str, law: s
     """One row."""
     start = time.process_time()
     table = chances(shape, margins, law, size)
-    seed = zlib.crc32(f"{shape} {margins} {law} {size:g} {n} {epsilon:g}".encode())
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
+    keys = keys_of(SEED, f"{shape} {margins} {law} {size:g} {n} {epsilon:g}", replicates)
     found = program(shape, n)(keys, epsilon, jnp.asarray(table, float))
     p, low, high, tables = (np.asarray(part, float) for part in found)
     true = size * np.sign(table[0, 0] - table[0].sum() * table[:, 0].sum()) if shape == (2, 2) else size
@@ -160,9 +157,8 @@ def table() -> str:
     """Coverage and width, with the width without privacy, of each design; a column for each n and epsilon."""
     names = ("shape", "margins", "law", "v")
     found = {(*(row[name] for name in names), row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    columns = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
-    lines = ["| table | margins | law | V | " + " | ".join(f"{n}, {epsilon:g}" for n, epsilon in columns) + " |"]
-    lines.append("|" + "---|" * (len(columns) + 4))
+    columns = list(itertools.product(RECORDS, EPSILONS))
+    lines = []
 
     def cell(row):
         if row is None:
@@ -175,15 +171,13 @@ def table() -> str:
     for shape, margins, law, size in designs():
         key = ("x".join(map(str, shape)), margins, law, size)
         cells = [found.get((*key, *column)) for column in columns]
-        lines.append("| " + " | ".join([*key[:3], f"{size:.3g}", *map(cell, cells)]) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append([*key[:3], f"{size:.3g}", *map(cell, cells)])
+    return markdown(["table", "margins", "law", "V", *settings(columns)], lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=200)
+    parser = command_line(__doc__, 200)
     parser.add_argument("--records", nargs="*", type=int, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="measure nothing: write the table of the page")
     args = parser.parse_args()
     if args.table:
         return fill(PAGE, "levels", table())

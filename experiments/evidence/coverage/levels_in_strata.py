@@ -10,11 +10,9 @@ there, and in the others a third of it the other way round; "rare", the last lev
 `answered`, `covered`, `agree` and `rejected` as in `levels.py`.
 """
 
-import argparse
 import functools
 import itertools
 import time
-import zlib
 from pathlib import Path
 
 import jax
@@ -22,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.evidence.coverage.levels import margin, verdicts
-from experiments.record import append, fill, rows
+from experiments.record import append, command_line, fill, keys_of, markdown, rows, settings
 from jaxdp import StratifiedTable, core
 from jaxdp.independence.tables.noisy_table import multinomial_by_binomials
 
@@ -99,8 +97,7 @@ def measure(n: int, epsilon: float, replicates: int, shape, strata: str, law: st
     """One row."""
     start = time.process_time()
     table = chances(shape, strata, law, size)
-    seed = zlib.crc32(f"{shape} {strata} {law} {size:g} {n} {epsilon:g}".encode())
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
+    keys = keys_of(SEED, f"{shape} {strata} {law} {size:g} {n} {epsilon:g}", replicates)
     p, low, high = (np.asarray(part, float) for part in program(shape, n)(keys, epsilon, jnp.asarray(table, float)))
     return {
         "shape": "x".join(map(str, shape)),
@@ -119,9 +116,8 @@ def table() -> str:
     """Coverage, share of p <= 0.05 and width of each design; a column for each n and epsilon."""
     names = ("shape", "strata", "law", "v")
     found = {(*(row[name] for name in names), row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    columns = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
-    lines = ["| table | strata | law | V | " + " | ".join(f"{n}, {epsilon:g}" for n, epsilon in columns) + " |"]
-    lines.append("|" + "---|" * (len(columns) + 4))
+    columns = list(itertools.product(RECORDS, EPSILONS))
+    lines = []
 
     def cell(row):
         if row is None:
@@ -134,15 +130,13 @@ def table() -> str:
     for shape, strata, (law, size) in itertools.product(SHAPES, STRATA, LAWS):
         key = ("x".join(map(str, shape)), strata, law, size)
         cells = [found.get((*key, *column)) for column in columns]
-        lines.append("| " + " | ".join([*key[:3], f"{size:g}", *map(cell, cells)]) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append([*key[:3], f"{size:g}", *map(cell, cells)])
+    return markdown(["table", "strata", "law", "V", *settings(columns)], lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=200)
+    parser = command_line(__doc__, 200)
     parser.add_argument("--records", nargs="*", type=int, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="measure nothing: write the table of the page")
     args = parser.parse_args()
     if args.table:
         return fill(PAGE, "levels_in_strata", table())

@@ -13,13 +13,11 @@ among all. `plain_width`, `plain_covered`, `plain_rejected`: of Wald's interval 
 without privacy. A row of fewer data sets than are asked for is measured again.
 """
 
-import argparse
 import dataclasses
 import functools
 import json
 import math
 import time
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.record import append, fill, provenance, rows
+from experiments.record import append, command_line, fill, keys_of, markdown, provenance, rows, settings
 from jaxdp import catalogue, core, plan
 from jaxdp.accounting.renyi import zcdp_rho
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
@@ -265,8 +263,7 @@ def measure(name: str, n: int, epsilon: float, delta: float, replicates: int) ->
     if test.validity(shapes).verdict == "refuse":
         return row | {"refused": True, "replicates": 0}
 
-    seed = zlib.crc32(f"{name} {n} {epsilon:g}{' with delta' if delta else ''}".encode())
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
+    keys = keys_of(SEED, f"{name} {n} {epsilon:g}{' with delta' if delta else ''}", replicates)
     split = jax.vmap(jax.random.split)(keys)
     told = []
     for first in range(0, replicates, CHUNK):
@@ -322,18 +319,12 @@ def table(delta: float = 0.0) -> str:
     """A table of the page: rows of this delta."""
     found = {row_key(row)[:3]: row for row in rows(RECORD) if row["delta"] == delta}
     cells = [cell for cell in CELLS if any(key[1:] == cell for key in found)]
-    lines = [
-        "| design | slope | " + " | ".join(f"{n}, {e:g}" for n, e in cells) + " |",
-        "|" + "---|" * (len(cells) + 2),
-    ]
-    run = {name for name, _, _ in found}
-    for name in DESIGNS:
-        if name not in run:
-            continue
+    lines, run = [], {name for name, _, _ in found}
+    for name in (name for name in DESIGNS if name in run):
         told = [told_of(found.get((name, *cell))) for cell in cells]
         true = next((f"{row['truth']:.3g}" for key, row in found.items() if key[0] == name and not row["refused"]), "")
-        lines.append(f"| {name} | {true} | " + " | ".join(told) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append([name, true, *told])
+    return markdown(["design", "slope", *settings(cells)], lines) + "\n"
 
 
 def needed(covariates: int, rate: float, epsilon: float) -> dict:
@@ -348,14 +339,31 @@ def needed(covariates: int, rate: float, epsilon: float) -> dict:
 def table_of_needed() -> str:
     """Records with privacy, and without."""
     found = {(row["covariates"], row["rate"], row["epsilon"]): row for row in rows(NEEDED)}
-    lines = ["| columns held fixed | share of yes | without privacy | " + " | ".join(f"{e:g}" for e in EPSILONS) + " |"]
-    lines.append("|" + "---|" * (len(EPSILONS) + 3))
+    lines = []
     for covariates, rate in dict.fromkeys(key[:2] for key in found):
         cells = [found.get((covariates, rate, epsilon)) for epsilon in EPSILONS]
         told = [f"{row['n']:,}".replace(",", " ") if row else "" for row in cells]
         plain_n = next(row["plain_n"] for row in cells if row)
-        lines.append(f"| {covariates} | {rate:g} | {plain_n} | " + " | ".join(told) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append([covariates, f"{rate:g}", plain_n, *told])
+    heads = ["columns held fixed", "share of yes", "without privacy", *(f"{e:g}" for e in EPSILONS)]
+    return markdown(heads, lines) + "\n"
+
+
+def run_cells(doc: str, record: Path, section: tuple[Path, str], designs: dict, cells: list, measure: Callable) -> None:
+    """The command of a record of designs at cells (n, epsilon), one row each. section: page and place of its table."""
+    parser = command_line(doc, 200)
+    parser.add_argument("--only", nargs="+", choices=sorted(designs), default=list(designs))
+    parser.add_argument("--cells", nargs="+", type=int, default=range(len(cells)), help="by number")
+    asked = parser.parse_args()
+    found = {(row["design"], row["n"], row["epsilon"]): row for row in rows(record)}
+    if asked.table:
+        told = {name: [told_of(found.get((name, *cell))) for cell in cells] for name in designs}
+        lines = ([name, f"{designs[name].slopes[-1]:g}", *texts] for name, texts in told.items() if any(texts))
+        return fill(*section, markdown(["design", "slope", *settings(cells)], lines) + "\n")
+    done = {key for key, row in found.items() if row["refused"] or row["replicates"] >= asked.replicates}
+    todo = [(name, *cells[cell]) for cell in asked.cells for name in asked.only]
+    with jax.enable_x64(True):
+        append(record, (measure(*key, asked.replicates) for key in todo if key not in done))
 
 
 def row_key(row: dict) -> tuple[str, int, float, float]:
@@ -374,11 +382,9 @@ def asked_for(names) -> list[tuple[str, int, float, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=400, help="of 10 000 records; of others by SHARE")
+    parser = command_line(__doc__, 400, "of 10 000 records; of others by SHARE")
     parser.add_argument("--only", nargs="+", choices=sorted(DESIGNS), default=list(DESIGNS))
     parser.add_argument("--records", action="store_true", help="that a power of .8 needs, by the planner")
-    parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.records:
         done = {(row["covariates"], row["rate"], row["epsilon"]) for row in rows(NEEDED)}

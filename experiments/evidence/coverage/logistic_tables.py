@@ -9,7 +9,6 @@ privacy on the whole table, columns clipped at the bounds below; no model needs 
 Wald's interval, so that the share which the model itself loses is beside it.
 """
 
-import argparse
 import csv
 import dataclasses
 import zlib
@@ -21,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.evidence.coverage import logistic
-from experiments.record import append, fill, rows
+from experiments.record import append, command_line, fill, markdown, rows, settings
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 
 RECORD = Path(__file__).parent / "logistic_tables.jsonl"
@@ -154,8 +153,7 @@ def measure(of: Regression, name: str, n: int, epsilon: float, replicates: int, 
 def table(of: Regression, rate: str = "rate") -> str:
     """The table of the page."""
     found = {(row["case"], row["n"], row["epsilon"]): row for row in rows(of.record)}
-    lines = [f"| table | {rate} | slope per sd | " + " | ".join(f"{n}, {e:g}" for n, e in CELLS) + " |"]
-    lines.append("|" + "---|" * (len(CELLS) + 3))
+    lines = []
     for name in of.tables:
         row = next((row for row in found.values() if row["case"] == name), None)
         if row is None:
@@ -165,16 +163,14 @@ def table(of: Regression, rate: str = "rate") -> str:
             logistic.told_of(cell) + (f"; {cell['plain_covered']:.2f}" if cell and not cell["refused"] else "")
             for cell in cells
         ]
-        lines.append(f"| {name} | {row['rate']:.2g} | {row['truth_per_sd']:.2g} | " + " | ".join(told) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append([name, f"{row['rate']:.2g}", f"{row['truth_per_sd']:.2g}", *told])
+    return markdown(["table", rate, "slope per sd", *settings(CELLS)], lines) + "\n"
 
 
 def run(of: Regression, words: str, section: str, rate: str = "rate") -> None:
     """The command line of a regression's tables; section: where its table stands on the page."""
-    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(words, 200)
     parser.add_argument("--folder", type=Path, help="where the CSV files lie")
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
         return fill(logistic.PAGE, section, table(of, rate))

@@ -8,11 +8,9 @@ model of the loss in the columns as clipped at the bounds, and Y is clipped at i
 the interval that minimises the mean loss, with the sandwich variance, on the same data, without privacy.
 """
 
-import argparse
 import dataclasses
 import functools
 import time
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ from jax.scipy.stats import norm
 
 from experiments.evidence.coverage import logistic
 from experiments.evidence.coverage.logistic import CHUNK, FOUR, SKEWED, lognormal, normal
-from experiments.record import append, fill, rows
+from experiments.record import keys_of
 from jaxdp import catalogue
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
@@ -160,8 +158,7 @@ def measure(name: str, n: int, epsilon: float, replicates: int) -> dict:
     shapes = jax.eval_shape(lambda key: draw(key, n, name)[0], jax.random.key(0))
     if built(name, n, epsilon).validity(shapes).verdict == "refuse":
         return row | {"refused": True, "replicates": 0}
-    key = jax.random.fold_in(jax.random.key(SEED), zlib.crc32(f"{name} {n} {epsilon:g}".encode()))
-    split, told = jax.vmap(jax.random.split)(jax.random.split(key, replicates)), []
+    split, told = jax.vmap(jax.random.split)(keys_of(SEED, f"{name} {n} {epsilon:g}", replicates)), []
     first_of = next(
         other for other, it in DESIGNS.items() if (it.loss, len(it.slopes)) == (about.loss, len(about.slopes))
     )
@@ -175,34 +172,5 @@ def measure(name: str, n: int, epsilon: float, replicates: int) -> dict:
     return row | found | {"seconds": round(time.process_time() - start, 1)}
 
 
-def table() -> str:
-    """The table of the page."""
-    found = {(row["design"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    lines = [
-        "| design | slope | " + " | ".join(f"{n}, {e:g}" for n, e in CELLS) + " |",
-        "|" + "---|" * (len(CELLS) + 2),
-    ]
-    for name, about in DESIGNS.items():
-        told = [logistic.told_of(found.get((name, *cell))) for cell in CELLS]
-        if any(told):
-            lines.append(f"| {name} | {about.slopes[-1]:g} | " + " | ".join(told) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--only", nargs="+", choices=sorted(DESIGNS), default=list(DESIGNS))
-    parser.add_argument("--cells", nargs="+", type=int, default=range(len(CELLS)), help="by number")
-    parser.add_argument("--table", action="store_true")
-    asked = parser.parse_args()
-    if asked.table:
-        return fill(PAGE, "m-estimator", table())
-    done = {(row["design"], row["n"], row["epsilon"]) for row in rows(RECORD)}
-    todo = [(name, *CELLS[cell]) for cell in asked.cells for name in asked.only]
-    with jax.enable_x64(True):
-        append(RECORD, (measure(*key, asked.replicates) for key in todo if key not in done))
-
-
 if __name__ == "__main__":
-    main()
+    logistic.run_cells(__doc__, RECORD, (PAGE, "m-estimator"), DESIGNS, CELLS, measure)

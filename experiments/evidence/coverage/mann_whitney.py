@@ -9,12 +9,10 @@ those whose interval holds the truth; `agree`: where it leaves out 0.5 exactly i
 DeLong's variance without privacy, on the same data sets.
 """
 
-import argparse
 import dataclasses
 import functools
 import itertools
 import time
-import zlib
 from pathlib import Path
 
 import jax
@@ -22,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
-from experiments.record import append, fill, rows
+from experiments.record import append, command_line, fill, keys_of, markdown, rows, settings
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
@@ -144,8 +142,7 @@ def program(n: int, batch: int):
 def measure(name: str, design: Design, n: int, epsilon: float, replicates: int) -> dict:
     """One row."""
     start = time.process_time()
-    seed = zlib.crc32(f"{name} {n} {epsilon:g}".encode())
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
+    keys = keys_of(SEED, f"{name} {n} {epsilon:g}", replicates)
     made = program(n, 50)(keys, epsilon, jnp.asarray(design.numbers, float))
     p, _, low, high, middle, se = (np.asarray(values, float) for values in made)
     true, answered = truth(design), np.isfinite(low)
@@ -174,9 +171,7 @@ def measure(name: str, design: Design, n: int, epsilon: float, replicates: int) 
 def table() -> str:
     """Coverage and width, with DeLong's width, of each design; a column for each n and epsilon."""
     found = {(row["design"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    columns = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
-    lines = ["| design | truth | " + " | ".join(f"{n}, {epsilon:g}" for n, epsilon in columns) + " |"]
-    lines.append("|" + "---|" * (len(columns) + 2))
+    columns = list(itertools.product(RECORDS, EPSILONS))
 
     def cell(row):
         if row["answered"] < 0.1:
@@ -184,18 +179,15 @@ def table() -> str:
         part = "" if row["answered"] >= 0.995 else f" of {row['answered']:.2f}"
         return f"{row['covered']:.3f}{part}, {row['width']:.2f} ({row['plain_width']:.2f})"
 
-    for name in DESIGNS:
-        cells = [found[name, *column] for column in columns]
-        lines.append("| " + " | ".join([name, f"{cells[0]['truth']:.3f}", *map(cell, cells)]) + " |")
-    return "\n".join(lines) + "\n"
+    every = {name: [found[name, *column] for column in columns] for name in DESIGNS}
+    lines = ([name, f"{cells[0]['truth']:.3f}", *map(cell, cells)] for name, cells in every.items())
+    return markdown(["design", "truth", *settings(columns)], lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=2000)
+    parser = command_line(__doc__, 2000)
     parser.add_argument("--only", nargs="*", default=tuple(DESIGNS), choices=tuple(DESIGNS))
     parser.add_argument("--records", nargs="*", type=int, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="measure nothing: write the table of the page")
     args = parser.parse_args()
     if args.table:
         return fill(PAGE, "mann_whitney", table())

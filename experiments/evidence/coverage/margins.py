@@ -10,12 +10,10 @@ at a margin of 0.3 sd of the response. `plain_*`: two one-sided tests by Welch's
 privacy, on the same data sets.
 """
 
-import argparse
 import dataclasses
 import functools
 import itertools
 import time
-import zlib
 from pathlib import Path
 
 import jax
@@ -24,7 +22,7 @@ import numpy as np
 from jax.scipy.stats import norm
 
 from experiments.evidence.coverage.groups import DOMAIN, LOGNORMAL, NORMAL, SKEWED, ZEROS, Design, draw, plain, truth
-from experiments.record import append, fill, rows
+from experiments.record import append, command_line, fill, keys_of, markdown, rows, settings
 from jaxdp import catalogue, core
 from jaxdp.spec import Options
 
@@ -67,8 +65,7 @@ def measure(name: str, share: float, n: int, epsilon: float, replicates: int) ->
     for told, second, shift in shifts:
         design = dataclasses.replace(law, share=second, shift=shift)
         margin = truth(design) if shift else SHIFT / half
-        seed = zlib.crc32(f"{name} {told} {share:g} {n} {epsilon:g}".encode())
-        keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
+        keys = keys_of(SEED, f"{name} {told} {share:g} {n} {epsilon:g}", replicates)
         made = program(n, 50 if n < 10_000 else 10)(keys, epsilon, jnp.asarray(design.numbers, float), margin)
         mine, without = (float((np.asarray(values) <= LEVEL).mean()) for values in made)
         row |= {told: round(mine, 4), f"plain_{told}": round(without, 4)}
@@ -79,25 +76,20 @@ def measure(name: str, share: float, n: int, epsilon: float, replicates: int) ->
 def table() -> str:
     """The table of the page."""
     found = {(row["law"], row["share"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    columns = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
-    lines = ["| law, share of the smaller group | " + " | ".join(f"{n}, {epsilon:g}" for n, epsilon in columns) + " |"]
-    lines.append("|" + "---|" * (len(columns) + 1))
-    for name in LAWS:
-        for share in SHARES:
-            cells = [found[name, share, *column] for column in columns]
-            shown = [
-                f"{row['level_above']:.3f} {row['level_below']:.3f}; {row['power']:.2f} ({row['plain_power']:.2f})"
-                for row in cells
-            ]
-            lines.append("| " + " | ".join([f"{name}, {share:g}", *shown]) + " |")
-    return "\n".join(lines) + "\n"
+    columns = list(itertools.product(RECORDS, EPSILONS))
+    lines = []
+    for name, share in itertools.product(LAWS, SHARES):
+        shown = [
+            f"{row['level_above']:.3f} {row['level_below']:.3f}; {row['power']:.2f} ({row['plain_power']:.2f})"
+            for row in (found[name, share, *column] for column in columns)
+        ]
+        lines.append([f"{name}, {share:g}", *shown])
+    return markdown(["law, share of the smaller group", *settings(columns)], lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=10_000)
+    parser = command_line(__doc__, 10_000)
     parser.add_argument("--records", nargs="*", type=int, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="measure nothing: write the table of the page")
     args = parser.parse_args()
     if args.table:
         return fill(PAGE, "margins", table())

@@ -9,11 +9,9 @@ design's own slope. `plain_*`: of the interval of Poisson maximum likelihood wit
 data, without privacy.
 """
 
-import argparse
 import dataclasses
 import functools
 import time
-import zlib
 from pathlib import Path
 
 import jax
@@ -21,7 +19,7 @@ import jax.numpy as jnp
 
 from experiments.evidence.coverage import logistic
 from experiments.evidence.coverage.logistic import CHUNK, FOUR, PAGE, SKEWED, TEN, close, heavy, lognormal, normal
-from experiments.record import append, fill, rows
+from experiments.record import keys_of
 from jaxdp.data.dataset import Column, Data, Domain
 
 METHOD = "poisson-regression"
@@ -152,8 +150,7 @@ def measure(name: str, n: int, epsilon: float, replicates: int) -> dict:
     shapes = jax.eval_shape(lambda key: draw(key, n, name)[0], jax.random.key(0))
     if test.validity(shapes).verdict == "refuse":
         return row | {"refused": True, "replicates": 0}
-    key = jax.random.fold_in(jax.random.key(SEED), zlib.crc32(f"{name} {n} {epsilon:g}".encode()))
-    split, told = jax.vmap(jax.random.split)(jax.random.split(key, replicates)), []
+    split, told = jax.vmap(jax.random.split)(keys_of(SEED, f"{name} {n} {epsilon:g}", replicates)), []
     for first in range(0, replicates, CHUNK):
         key_data, key_run = (split[first : first + CHUNK, side] for side in (0, 1))
         data, values, y = drawn(name, n)(key_data)
@@ -163,38 +160,5 @@ def measure(name: str, n: int, epsilon: float, replicates: int) -> dict:
     return row | found | {"seconds": round(time.process_time() - start, 1)}
 
 
-def table() -> str:
-    """The table of the page."""
-    found = {(row["design"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    lines = [
-        "| design | slope | " + " | ".join(f"{n}, {e:g}" for n, e in CELLS) + " |",
-        "|" + "---|" * (len(CELLS) + 2),
-    ]
-    for name, design in DESIGNS.items():
-        told = [logistic.told_of(found.get((name, *cell))) for cell in CELLS]
-        if any(told):
-            lines.append(f"| {name} | {design.slopes[-1]:g} | " + " | ".join(told) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--only", nargs="+", choices=sorted(DESIGNS), default=list(DESIGNS))
-    parser.add_argument("--cells", nargs="+", type=int, default=range(len(CELLS)), help="by number")
-    parser.add_argument("--table", action="store_true")
-    asked = parser.parse_args()
-    if asked.table:
-        return fill(PAGE, "poisson", table())
-    done = {
-        (row["design"], row["n"], row["epsilon"])
-        for row in rows(RECORD)
-        if row["refused"] or row["replicates"] >= asked.replicates
-    }
-    todo = [(name, *CELLS[cell]) for cell in asked.cells for name in asked.only]
-    with jax.enable_x64(True):
-        append(RECORD, (measure(*key, asked.replicates) for key in todo if key not in done))
-
-
 if __name__ == "__main__":
-    main()
+    logistic.run_cells(__doc__, RECORD, (PAGE, "poisson"), DESIGNS, CELLS, measure)

@@ -8,9 +8,8 @@ margin. `level`: the margin is the true distance from no effect, so that 0.05 is
 effect, at the same margin. Designs are those of `mann_whitney` and of `survival`, which nothing here was chosen on.
 """
 
-import argparse
 import functools
-import json
+import itertools
 import time
 import zlib
 
@@ -20,9 +19,8 @@ import numpy as np
 
 import jaxdp
 from experiments.evidence.coverage import mann_whitney
-from experiments.evidence.coverage.groups import rows
 from experiments.evidence.survival import __main__ as survival
-from experiments.record import fill, provenance
+from experiments.record import append, command_line, fill, keys_of, markdown, rows, settings
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import Data
 from jaxdp.independence.survival import log_rank as private
@@ -104,8 +102,7 @@ def measure(test: str, name: str, null: str, n: int, epsilon: float, replicates:
         made, margin = ranks, abs(mann_whitney.truth(mann_whitney.DESIGNS[name]) - 0.5)
     row = {"test": test, "design": name, "n": n, "epsilon": epsilon, "margin": round(margin, 4)}
     for told, design in (("level", name), ("power", null)):
-        seed = zlib.crc32(f"{test} {told} {name} {n} {epsilon:g}".encode())
-        keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
+        keys = keys_of(SEED, f"{test} {told} {name} {n} {epsilon:g}", replicates)
         row[told] = round(float(np.mean(made(design, margin, n, epsilon, keys) <= LEVEL)), 4)
     return row | {"replicates": replicates, "seconds": round(time.process_time() - start, 1)}
 
@@ -113,35 +110,25 @@ def measure(test: str, name: str, null: str, n: int, epsilon: float, replicates:
 def table() -> str:
     """The table of the page: level; power."""
     found = {(r["test"], r["design"], r["n"], r["epsilon"]): r for r in rows(RECORD)}
-    columns = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
-    lines = ["| test | design | margin | " + " | ".join(f"{n}, {e:g}" for n, e in columns) + " |"]
-    lines.append("|" + "---|" * (len(columns) + 3))
+    columns = list(itertools.product(RECORDS, EPSILONS))
+    lines = []
     for test, designs in (("kruskal-wallis", RANKS), ("log-rank", RATIOS)):
         for name in designs:
             cells = [found.get((test, name, *column)) for column in columns]
             margin = next((f"{row['margin']:.3f}" for row in cells if row), "")
             told = ["" if row is None else f"{row['level']:.3f}; {row['power']:.2f}" for row in cells]
-            lines.append("| " + " | ".join([f"`{test}`", name, margin, *told]) + " |")
-    return "\n".join(lines) + "\n"
+            lines.append([f"`{test}`", name, margin, *told])
+    return markdown(["test", "design", "margin", *settings(columns)], lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=2500)
-    parser.add_argument("--table", action="store_true", help="measure nothing: write the table of the page")
-    args = parser.parse_args()
+    args = command_line(__doc__, 2500).parse_args()
     if args.table:
         return fill(mann_whitney.PAGE, "rank_margins", table())
-    facts = provenance()
-    with RECORD.open("a") as file, jax.enable_x64(True):
+    with jax.enable_x64(True):
         for test, designs in (("log-rank", RATIOS), ("kruskal-wallis", RANKS)):
-            for n in RECORDS:
-                for epsilon in EPSILONS:
-                    for name, null in designs.items():
-                        row = measure(test, name, null, n, epsilon, args.replicates)
-                        file.write(json.dumps({**row, **facts}) + "\n")
-                        file.flush()
-                        print(row, flush=True)
+            cells = itertools.product(RECORDS, EPSILONS, designs.items())
+            append(RECORD, (measure(test, *names, n, e, args.replicates) for n, e, names in cells))
 
 
 if __name__ == "__main__":

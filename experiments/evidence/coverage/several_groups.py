@@ -9,12 +9,10 @@ share of data sets with an interval; `covered`: of these, those whose interval h
 out 0.5 exactly if p <= 0.05.
 """
 
-import argparse
 import dataclasses
 import functools
 import itertools
 import time
-import zlib
 from pathlib import Path
 
 import jax
@@ -23,7 +21,7 @@ import numpy as np
 from scipy import special
 
 from experiments.evidence.coverage import mann_whitney
-from experiments.record import append, fill, rows
+from experiments.record import append, command_line, fill, keys_of, markdown, rows, settings
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import CATEGORICAL, Column, Data, Domain
 from jaxdp.spec import Options
@@ -129,8 +127,7 @@ def program(n: int, groups: int, batch: int):
 def measure(name: str, design: Design, n: int, epsilon: float, replicates: int) -> dict:
     """One row."""
     start = time.process_time()
-    seed = zlib.crc32(f"{name} {n} {epsilon:g}".encode())
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
+    keys = keys_of(SEED, f"{name} {n} {epsilon:g}", replicates)
     numbers = jax.tree.map(lambda number: jnp.asarray(number, float), design.numbers)
     made = program(n, len(design.shifts), 20)(keys, epsilon, numbers)
     p, effect, low, high = (np.asarray(values, float) for values in made)
@@ -157,9 +154,7 @@ def measure(name: str, design: Design, n: int, epsilon: float, replicates: int) 
 def table() -> str:
     """Coverage, median estimate and width of each design; a column for each n and epsilon."""
     found = {(row["design"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    columns = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
-    lines = ["| design | truth | " + " | ".join(f"{n}, {epsilon:g}" for n, epsilon in columns) + " |"]
-    lines.append("|" + "---|" * (len(columns) + 2))
+    columns = list(itertools.product(RECORDS, EPSILONS))
 
     def cell(row):
         if row["answered"] < 0.1:
@@ -167,18 +162,15 @@ def table() -> str:
         part = "" if row["answered"] >= 0.995 else f" of {row['answered']:.2f}"
         return f"{row['covered']:.3f}{part}, {row['estimate']:.3f}, {row['width']:.2f}"
 
-    for name in DESIGNS:
-        cells = [found[name, *column] for column in columns]
-        lines.append("| " + " | ".join([name, f"{cells[0]['truth']:.3f}", *map(cell, cells)]) + " |")
-    return "\n".join(lines) + "\n"
+    every = {name: [found[name, *column] for column in columns] for name in DESIGNS}
+    lines = ([name, f"{cells[0]['truth']:.3f}", *map(cell, cells)] for name, cells in every.items())
+    return markdown(["design", "truth", *settings(columns)], lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=1000)
+    parser = command_line(__doc__, 1000)
     parser.add_argument("--only", nargs="*", default=tuple(DESIGNS), choices=tuple(DESIGNS))
     parser.add_argument("--records", nargs="*", type=int, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="measure nothing: write the table of the page")
     args = parser.parse_args()
     if args.table:
         return fill(PAGE, "several_groups", table())

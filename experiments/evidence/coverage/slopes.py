@@ -9,19 +9,16 @@ without an interval is counted apart (`answered`); `covered` is the share of the
 `rejected` that of p < 0.05 among all data sets. `plain_width`: of the sandwich interval without privacy.
 """
 
-import argparse
 import functools
-import json
+import itertools
 import time
-import zlib
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.evidence.coverage.groups import rows
-from experiments.record import fill, provenance
+from experiments.record import append, command_line, fill, keys_of, markdown, rows, settings
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import Column, Data, Domain
 from jaxdp.spec import Options
@@ -239,8 +236,7 @@ def measure(method: str, name: str, n: int, epsilon: float, replicates: int) -> 
     row = {"method": method, "design": name, "n": n, "epsilon": epsilon}
     if refused(method, name, n, epsilon):
         return row | {"refused": True, "replicates": 0}
-    seed = zlib.crc32(f"{method} {name} {n} {epsilon:g}".encode())
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
+    keys = keys_of(SEED, f"{method} {name} {n} {epsilon:g}", replicates)
     p, effect, low, high, half = map(np.asarray, program(method, name, n)(keys, epsilon))
     true, answered = truth(name)[METHODS.index(method)], np.isfinite(low)
     inside = ((low <= true) & (true <= high))[answered]
@@ -287,38 +283,30 @@ def tables() -> str:
         ("width", "width over that of the sandwich interval without privacy"),
     ):
         for method in METHODS:
-            lines = [f"\n### {method}: {title}\n", "| design | truth | " + " | ".join(f"{n}, {e:g}" for n, e in heads)]
-            lines[-1] += " |\n|" + "---|" * (len(heads) + 2)
+            lines = []
             for name in DESIGNS:
                 cells = [found.get((method, name, n, e)) for n, e in heads]
                 true = next((f"{r['truth']:.3f}" for r in cells if r and not r["refused"]), "")
-                lines.append(f"| {name} | {true} | " + " | ".join(_cell(row, value) for row in cells) + " |")
-            made.append("\n".join(lines))
+                lines.append([name, true, *(_cell(row, value) for row in cells)])
+            made.append(f"\n### {method}: {title}\n\n{markdown(['design', 'truth', *settings(heads)], lines)}")
     return "\n".join(made)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=400)
+    parser = command_line(__doc__, 400)
     parser.add_argument("--only", nargs="+", choices=sorted(DESIGNS), default=list(DESIGNS))
     parser.add_argument("--records", type=int, nargs="+", default=list(RECORDS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
         return fill(PAGE, "slopes", tables())
     done = {(r["method"], r["design"], r["n"], r["epsilon"]) for r in rows(RECORD)}
-    for name in asked.only:
-        for method in asked.methods:
-            for n in asked.records:
-                for epsilon in EPSILONS:
-                    if (method, name, n, epsilon) in done:
-                        continue
-                    with jax.enable_x64(True):
-                        row = measure(method, name, n, epsilon, asked.replicates) | provenance()
-                    with RECORD.open("a") as out:
-                        out.write(json.dumps(row) + "\n")
-                    print(row["design"], method, n, epsilon, row.get("covered"), row.get("rejected"), flush=True)
+    cells = (
+        (method, name, n, epsilon)
+        for name, method, n, epsilon in itertools.product(asked.only, asked.methods, asked.records, EPSILONS)
+    )
+    with jax.enable_x64(True):
+        append(RECORD, (measure(*cell, asked.replicates) for cell in cells if cell not in done))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ number of records is given by the clearance: records of an average stratum, in s
 the statistic is scaled, and the answer flagged.
 """
 
-import argparse
 import dataclasses
 import json
 import math
@@ -22,7 +21,7 @@ import numpy as np
 
 import jaxdp
 from experiments.evidence.defaults.shapes import EVEN, LEVEL
-from experiments.record import fill, provenance
+from experiments.record import command_line, fill, provenance
 from jaxdp import catalogue
 from jaxdp.data.dataset import CATEGORICAL, Column, Data, Domain
 
@@ -124,10 +123,7 @@ def table() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=500)
-    parser.add_argument("--table", action="store_true")
-    args = parser.parse_args()
+    args = command_line(__doc__, 500).parse_args()
     if not args.table:
         with RECORD.open("w") as file:
             for row in rows(args.replicates):

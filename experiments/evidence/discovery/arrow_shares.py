@@ -12,7 +12,6 @@ each arrow its share among sampled classes before any `Trust`, whether it is rig
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import itertools
 import json
@@ -210,13 +209,12 @@ def _groups(search: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, list
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record.command_line(__doc__)
     parser.add_argument("--only", choices=TRUSTS)
     parser.add_argument("--part", choices=FIRST_SEEDS)
     parser.add_argument("--bif", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--fit", action="store_true")
-    parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     rows = [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.exists() else []
     parts = {part: [row for row in rows if row.get("part") == part] for part in FIRST_SEEDS}

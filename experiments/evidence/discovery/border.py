@@ -10,7 +10,6 @@ row is a mean over two draws of the noise on one sample.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import itertools
 import math
@@ -156,12 +155,11 @@ def told_change(changes: list[float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record.command_line(__doc__)
     parser.add_argument("--part", choices=SEEDS, default="fit")
     parser.add_argument("--bif", type=pathlib.Path, default=pathlib.Path())
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
         record.fill(PAGE, "border", table(record.rows(FILE)))

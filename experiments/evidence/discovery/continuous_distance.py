@@ -10,7 +10,6 @@ A line: the mean distances over the runs, and the weakest line that the search f
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from experiments.record import fill, provenance
+from experiments.record import command_line, fill, provenance
 from jaxdp import discovery
 from jaxdp.data.columns import Column
 from jaxdp.discovery import cpdag_of, shd
@@ -87,10 +86,9 @@ def table(lines: list[dict]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("--first", type=int, default=FIRST_SEED)
     parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     if args.table:
         fill(PAGE, "continuous-distance", table([json.loads(line) for line in RECORD.read_text().splitlines()]))

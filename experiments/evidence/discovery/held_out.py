@@ -9,7 +9,6 @@ random ones by recipes that no constant was tuned on, through `jaxdp.discovery.d
 
 from __future__ import annotations
 
-import argparse
 import collections
 import itertools
 import json
@@ -133,9 +132,8 @@ def _between(rows: list[dict], what: str, low: float, high: float, **facts) -> l
 
 def main() -> None:
     """Measures what is missing from the record, or prints its tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = record.command_line(__doc__)
     parser.add_argument("--bif", type=pathlib.Path, help="folder of the .bif files of the published networks")
-    parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     rows = json.loads(FILE.read_text())["rows"] if FILE.exists() else []
     if not arguments.table:

@@ -11,7 +11,6 @@ edges are true: so these are no held-out figures.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import itertools
 import json
@@ -116,9 +115,8 @@ def table(rows: list[dict]) -> str:
 
 def main() -> None:
     """Measures what is missing from the record, or prints its table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record.command_line(__doc__)
     parser.add_argument("--bif", type=pathlib.Path, help="folder of the .bif files of the published networks")
-    parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     rows = json.loads(FILE.read_text())["rows"] if FILE.exists() else []
     if not arguments.table:

@@ -10,7 +10,6 @@ released together, and the shares of the budget that went with it.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import pathlib
 from unittest import mock
@@ -97,9 +96,8 @@ def differences(rows: list[dict]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record.command_line(__doc__)
     parser.add_argument("--columns", type=int, nargs="+", choices=RUNS, default=list(RUNS))
-    parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if not asked.table:
         done = {(row["model"], row["columns"], row["epsilon"], row["seed"]) for row in record.rows(FILE)}

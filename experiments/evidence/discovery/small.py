@@ -10,7 +10,6 @@ Random networks by recipe, seeds 5000 to 5015; of each search the mean distance,
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import pathlib
 
@@ -96,9 +95,8 @@ def _cell(of_table: list[dict], of_draws: list[dict]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record.command_line(__doc__)
     parser.add_argument("--method", nargs="+", choices=SEARCHES, default=SEARCHES)
-    parser.add_argument("--table", action="store_true")
     parser.add_argument("--independent", action="store_true")
     asked = parser.parse_args()
     if asked.independent:

@@ -13,7 +13,6 @@ and sink of the seeds 300 to 311. Epsilon 1000 stands for the same search withou
 z at level 0.01 on the same records, conditioning sets of at most three columns.
 """
 
-import argparse
 import itertools
 import json
 from pathlib import Path
@@ -24,7 +23,7 @@ import pandas as pd
 from scipy.stats import norm
 
 import jaxdp
-from experiments.record import fill, provenance
+from experiments.record import command_line, fill, provenance
 from jaxdp.discovery import cpdag_of, pc, shd
 
 RECORD = Path(__file__).with_suffix(".jsonl")
@@ -161,12 +160,11 @@ def table(lines: list[dict]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--columns", type=int, nargs="+", default=[10, 20])
     parser.add_argument("--records", type=int, nargs="+", default=list(RECORDS))
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--models", nargs="+", default=list(MODELS))
-    parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     lines = [json.loads(line) for line in RECORD.read_text().splitlines()] if RECORD.exists() else []
     if args.table:

@@ -8,7 +8,6 @@ X and Y are f(age) + 0.3 sex and normal residuals of sd 1, on bounds of 5; age i
 given (age, sex), and given (age, age squared, sex), of true nulls for every f, and where Y follows X by `slope`.
 """
 
-import argparse
 import functools
 import itertools
 from pathlib import Path
@@ -18,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from experiments.record import append, fill, rows
+from experiments.record import append, command_line, fill, rows
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 
 RECORD = Path(__file__).parent / "bent_covariate.jsonl"
@@ -80,10 +79,7 @@ def table() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--table", action="store_true", help="measure nothing: write the table of the page")
-    args = parser.parse_args()
+    args = command_line(__doc__, 200).parse_args()
     if args.table:
         return fill(PAGE, "bent_covariate", table())
     cells = itertools.product(TESTS, SETTINGS)

@@ -11,7 +11,6 @@ by +-effect, at a total of epsilon 1. known: all levels are public; hashed: 16 c
 0.8 for the test. Of the first data set the command line has to give the same p-values.
 """
 
-import argparse
 import contextlib
 import io
 import json
@@ -22,7 +21,7 @@ import jax
 import numpy as np
 
 import jaxdp
-from experiments.record import Recorder, fill
+from experiments.record import Recorder, command_line, fill
 from jaxdp.cli.main import main as command
 
 HERE = Path(__file__).parent
@@ -149,10 +148,7 @@ def tables() -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=40, help="of drafts; five times as many of tests")
-    parser.add_argument("--table", action="store_true", help="write the page's tables, from the records")
-    args = parser.parse_args()
+    args = command_line(__doc__, 40, "of drafts; five times as many of tests").parse_args()
     if not args.table:
         told = {"replicates": args.replicates, "seed": SEED}
         recorder = Recorder(HERE, "named")

@@ -6,7 +6,6 @@ Models: 1.2 edges per column in a random order, weights +-(0.5 to 1.5), a child 
 plus normal errors of sd 1; f is the line, tanh(2 x), x^2 - 1 or sin(2 x). Bounds are one unit beyond the data.
 """
 
-import argparse
 import json
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from experiments.record import provenance
+from experiments.record import command_line, provenance
 from jaxdp import discovery
 from jaxdp.data.records import Records, as_records
 
@@ -69,9 +68,8 @@ def table() -> str:
 
 def main() -> None:
     """Appends what is missing."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--table", action="store_true", help="print the means and stop")
     args = parser.parse_args()
     if args.table:
         return print(table())

@@ -11,7 +11,6 @@ values). Bounds are 1.5 times the range of the data; lognormal (columns exp(0.8 
 of the records; loose: 20 times the range; scales: 1, 5 or 30 times it, off centre. "1d": delta = 1e-6.
 """
 
-import argparse
 import collections
 import json
 import time
@@ -20,7 +19,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from experiments.record import provenance
+from experiments.record import command_line, provenance
 from jaxdp import discovery
 from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column
 from jaxdp.data.records import Records
@@ -109,13 +108,12 @@ def table() -> str:
 
 def main() -> None:
     """Appends what is missing."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--kinds", default="linear,skew,tanh,coded,quadratic")
     parser.add_argument("--columns", type=int, default=10)
     parser.add_argument("--n", type=int, default=10_000)
     parser.add_argument("--budgets", default="2")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--table", action="store_true", help="print the means and stop")
     args = parser.parse_args()
     if args.table:
         return print(table())

@@ -15,7 +15,6 @@ Y of a row is the X of the person's next row; `kinds`, of half of the persons X 
 Y, and Z is of all.
 """
 
-import argparse
 import functools
 import itertools
 import json
@@ -26,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.record import append, fill
+from experiments.record import append, command_line, fill
 from jaxdp import catalogue
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
 from jaxdp.data.person_rows import DRAWS, PersonRows
@@ -203,14 +202,13 @@ def _rates(row: dict, shown) -> str:
 
 def main() -> None:
     """Measures, or writes the table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--only", nargs="*", default=list(DOMAINS), choices=list(DOMAINS))
     parser.add_argument("--persons", nargs="*", type=int, default=[200, 1000, 5000], choices=list(REPLICATES))
     parser.add_argument("--within", nargs="*", type=float, default=list(WITHIN))
     parser.add_argument("--null", nargs="*", default=[ALIKE], choices=NULLS)
     parser.add_argument("--effect", type=float)
     parser.add_argument("--replicates", type=int)
-    parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
         fill(PAGE, "rows", _table())

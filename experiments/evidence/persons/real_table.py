@@ -11,7 +11,6 @@ with X. `found`: the same of the table as it is, over the noise. `naive`: every 
 not persons. The test is what jaxdp chooses.
 """
 
-import argparse
 import csv
 import itertools
 from pathlib import Path
@@ -21,7 +20,7 @@ import jax
 import numpy as np
 
 import jaxdp
-from experiments.record import append, fill, rows
+from experiments.record import append, command_line, fill, rows
 
 RECORD = Path(__file__).with_name("real_table.jsonl")
 PAGE = Path(__file__).parents[3] / "docs" / "theory" / "persons.md"
@@ -112,10 +111,8 @@ def page_table() -> str:
 
 def main() -> None:
     """Measures, or writes the table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__, 100)
     parser.add_argument("--file", type=Path)
-    parser.add_argument("--replicates", type=int, default=100)
-    parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     if given.table:
         fill(PAGE, "real table", page_table())

@@ -8,7 +8,6 @@ their sizes vary. `plain`: rejections of the test without privacy on the same da
 intervals, and those that hold the truth (of `mean-difference` and `log-rank`, whose effect is the design's).
 """
 
-import argparse
 import dataclasses
 import functools
 import json
@@ -23,7 +22,7 @@ from scipy import stats
 
 from experiments.evidence.compared import estimators, peers
 from experiments.evidence.compared.answers import TIMES, answered_by, plain_log_rank, stacked, times
-from experiments.record import append, fill, rows
+from experiments.record import append, command_line, fill, rows
 from jaxdp import catalogue
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
@@ -193,10 +192,8 @@ def intervals() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=200)
+    parser = command_line(__doc__, 200)
     parser.add_argument("--only", nargs="+", choices=DESIGNS, default=list(DESIGNS))
-    parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     if not args.table:
         jax.config.update("jax_enable_x64", True)

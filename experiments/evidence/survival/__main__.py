@@ -10,7 +10,6 @@ that hold the true log hazard ratio, `width`: their median width. Blocks, shares
 on the designs whose names begin with "chosen".
 """
 
-import argparse
 import dataclasses
 import functools
 import json
@@ -23,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from experiments.record import fill, provenance
+from experiments.record import command_line, fill, provenance
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.independence.survival import log_rank as private
 from jaxdp.plan.survival import released
@@ -180,10 +179,8 @@ def told(row, null: bool) -> str:
 
 def main() -> None:
     """Measures, or writes the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--replicates", type=int, default=2500)
+    parser = command_line(__doc__, 2500)
     parser.add_argument("--only", nargs="*", default=list(DESIGNS), choices=list(DESIGNS))
-    parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
         for kind in ("level", "ratios"):

@@ -8,7 +8,6 @@ censoring is independent of them and may differ between the groups. `rejected`: 
 an interval, `covered`: share of these that hold the true log ratio. `width`: median, of the intervals.
 """
 
-import argparse
 import json
 import time
 from pathlib import Path
@@ -18,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.evidence.coverage.groups import rows
-from experiments.record import fill, provenance
+from experiments.record import command_line, fill, provenance
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
@@ -109,10 +108,8 @@ def table() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=200, help="of a cell")
+    parser = command_line(__doc__, 200)
     parser.add_argument("--out", type=Path, default=RECORD)
-    parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
         return fill(PAGE, "crowded", table())

@@ -13,7 +13,6 @@ were chosen on other designs: uniform times of rate .8, Weibull times of shapes 
 down, with other censoring.
 """
 
-import argparse
 import dataclasses
 import functools
 import json
@@ -28,7 +27,7 @@ import numpy as np
 
 import jaxdp
 from experiments.evidence.survival.__main__ import DOMAIN, FINE, PAGE
-from experiments.record import fill, provenance
+from experiments.record import command_line, fill, provenance
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data
 from jaxdp.independence.survival import kaplan_meier
 from jaxdp.statistics import log_rank
@@ -195,10 +194,8 @@ def difference(row: dict) -> str:
 
 def main() -> None:
     """Measures, or writes the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--replicates", type=int, default=1000)
+    parser = command_line(__doc__, 1000)
     parser.add_argument("--only", nargs="*", default=list(DESIGNS), choices=list(DESIGNS))
-    parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
         fill(PAGE, "bands", _table(band))

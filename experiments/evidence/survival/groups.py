@@ -9,7 +9,6 @@ first, `answered`: data sets with an interval; `covered`: of these, intervals th
 No constant was chosen on these designs.
 """
 
-import argparse
 import functools
 import json
 import time
@@ -23,7 +22,7 @@ import numpy as np
 import jaxdp
 from experiments.evidence.survival.__main__ import FALLING, PAGE, RISING
 from experiments.evidence.survival.strata import Design, Stratum, plain
-from experiments.record import fill, provenance
+from experiments.record import command_line, fill, provenance
 from jaxdp.data.dataset import Data
 from jaxdp.plan.survival import released
 
@@ -133,10 +132,8 @@ def _cell(row) -> str:
 
 def main() -> None:
     """Measures, or writes the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--replicates", type=int, default=4000)
+    parser = command_line(__doc__, 4000)
     parser.add_argument("--only", nargs="*", default=list(DESIGNS), choices=list(DESIGNS))
-    parser.add_argument("--table", action="store_true")
     parser.add_argument("--cells", nargs="*", type=int, default=range(len(CELLS)), help="places in CELLS")
     asked = parser.parse_args()
     if asked.table:

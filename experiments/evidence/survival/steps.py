@@ -8,7 +8,6 @@ censoring each by itself (an event that is recorded with its censoring comes fir
 whether the schema has the step.
 """
 
-import argparse
 import itertools
 import json
 from pathlib import Path
@@ -18,7 +17,7 @@ import jax.numpy as jnp
 
 from experiments.evidence.coverage.groups import rows
 from experiments.evidence.survival.crowded import simulated
-from experiments.record import fill, provenance
+from experiments.record import command_line, fill, provenance
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 
 RECORD = Path(__file__).parent / "steps.jsonl"
@@ -82,10 +81,7 @@ def table() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=500, help="of a cell")
-    parser.add_argument("--table", action="store_true")
-    asked = parser.parse_args()
+    asked = command_line(__doc__, 500).parse_args()
     if asked.table:
         return fill(PAGE, "steps", table())
     for known, setting, cell in itertools.product((True, False), SETTINGS, CELLS):

@@ -8,7 +8,6 @@ without privacy on the same tables, `unstratified` the same without strata. The 
 chosen on other designs: 2, 4 and 8 `even` strata at ratios 1 and 1.5.
 """
 
-import argparse
 import dataclasses
 import json
 import time
@@ -22,7 +21,7 @@ from scipy import stats
 
 import jaxdp
 from experiments.evidence.survival.__main__ import CONSTANT, FALLING, FINE, HUMP, PAGE, RISING, told
-from experiments.record import fill, provenance
+from experiments.record import command_line, fill, provenance
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.plan.survival import released
 from jaxdp.statistics import log_rank
@@ -214,10 +213,8 @@ def _cell(row, null: bool) -> str:
 
 def main() -> None:
     """Measures, or writes the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--replicates", type=int, default=2000)
+    parser = command_line(__doc__, 2000)
     parser.add_argument("--only", nargs="*", default=list(DESIGNS), choices=list(DESIGNS))
-    parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
         for null, place in ((True, "strata level"), (False, "strata ratios")):

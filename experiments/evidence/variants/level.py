@@ -10,7 +10,6 @@ each of them centred and scaled to the range of z; two thirds of that step (a ju
 Where a cell says so, covariates are normal on bounds of 3.5 sds.
 """
 
-import argparse
 import functools
 import itertools
 import json
@@ -22,7 +21,7 @@ import numpy as np
 from jax.scipy.special import logit, ndtri
 
 import jaxdp
-from experiments.record import provenance
+from experiments.record import command_line, provenance
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 
 HERE = Path(__file__).parent
@@ -195,12 +194,10 @@ def flagged(flags: list[str]) -> str:
 
 def main() -> None:
     """Measures what is missing from the record, or prints its table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, 400)
     parser.add_argument("--out", type=Path, default=HERE / "level.jsonl")
-    parser.add_argument("--replicates", type=int, default=400)
     parser.add_argument("--only", default="")
     parser.add_argument("--label", default="after")
-    parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
     if args.table:

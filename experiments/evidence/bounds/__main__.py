@@ -8,14 +8,13 @@ sets, by kind of column, whose bounds leave out at most a tenth of the values an
 central 98 %. Simulated noise. All eight kinds are in one release, at the epsilon that each of the columns would have.
 """
 
-import json
 from pathlib import Path
 
 import jax
 import numpy as np
 
 import jaxdp
-from experiments.record import Recorder, command_line, fill
+from experiments.record import Recorder, command_line, fill, markdown, rows
 from jaxdp.ask.draft_schema import DraftQuery
 
 HERE = Path(__file__).parent
@@ -73,19 +72,14 @@ def measured(records: int, columns: int, delta: float, replicates: int) -> dict:
 
 def table() -> str:
     """The record as a table."""
-    rows = [json.loads(line) for line in RECORD.read_text().splitlines()]
-    lines = [
-        f"| n | columns | delta | n e | method | {' | '.join(KINDS)} | all |",
-        "|" + "---|" * (len(KINDS) + 6),
-    ]
-    for row in rows:
+    lines = []
+    for row in rows(RECORD):
         query = DraftQuery.of(columns=[f"c{k}" for k in range(row["columns"])], epsilon=EPSILON, delta=row["delta"])
         shares = list(row["usable"].values())
         cells = [f"{share:.2f}" for share in (*shares, sum(shares) / len(shares))]
         size = row["records"] * query.column_epsilon(row["method"])
-        facts = [row["records"], row["columns"], f"{row['delta']:g}", f"{size:.0f}", row["method"]]
-        lines.append(f"| {' | '.join(map(str, (*facts, *cells)))} |")
-    return "\n".join(lines)
+        lines.append([row["records"], row["columns"], f"{row['delta']:g}", f"{size:.0f}", row["method"], *cells])
+    return markdown(["n", "columns", "delta", "n e", "method", *KINDS, "all"], lines)
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ where it ends.
 import argparse
 import dataclasses
 import functools
-import json
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ import numpy as np
 import jaxdp
 from experiments.evidence.defaults.rule import NULLS, beaten, default_of, first_shape, records, rows
 from experiments.evidence.defaults.shapes import CODED, LEVEL, MIXED, NUMBER, TWO, Shape, cut, cuts_of, observed
-from experiments.record import provenance
+from experiments.record import append
 from jaxdp import catalogue
 from jaxdp.data import Column, Data, Domain
 from jaxdp.data.dataset import CATEGORICAL, ORDINAL
@@ -125,10 +124,7 @@ def main() -> None:
                         continue
                     found = rate(catalogue.find(name), null, shape, epsilon, args.replicates)
                     row = dict(zip(keys, (kind, null.name, epsilon, name), strict=True))
-                    row |= {"n": N, "rate": round(found, 4), "replicates": args.replicates, **provenance()}
-                    with NULLS.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(row) + "\n")
-                    print(kind, null.name, epsilon, name, row["rate"])
+                    append(NULLS, [row | {"n": N, "rate": round(found, 4), "replicates": args.replicates}])
 
 
 if __name__ == "__main__":

@@ -11,13 +11,12 @@ A line: the mean distances over the runs, and the weakest line that the search f
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 
 import jax
 import numpy as np
 
-from experiments.record import command_line, fill, provenance
+from experiments.record import append, command_line, fill, markdown, rows
 from jaxdp import discovery
 from jaxdp.data.columns import Column
 from jaxdp.discovery import cpdag_of, shd
@@ -75,14 +74,15 @@ def measured(model: str, columns: int, n: int, epsilon: float, first: int, runs:
 def table(lines: list[dict]) -> str:
     """By the weakest line that is found: distance beside that of no edges, edges drawn and false ones."""
     heads = ("weakest line found (share of records)", "settings", "distance / that of no edges", "edges", "false ones")
-    found = [f"| {' | '.join(heads)} |", "|---|---|---|---|---|"]
+    found = []
     for low, high in itertools.pairwise(BANDS):
         some = [line for line in lines if low <= line["weakest"] < high]
         if some:
             ratio = sum(line["shd"] for line in some) / sum(line["empty"] for line in some)
             edges, false = (sum(line[name] for line in some) / len(some) for name in ("edges", "false"))
-            found.append(f"| {low:g} to {min(high, 1.0):g} | {len(some)} | {ratio:.2f} | {edges:.1f} | {false:.2f} |")
-    return "\n".join(found)
+            cells = f"{ratio:.2f}", f"{edges:.1f}", f"{false:.2f}"
+            found.append([f"{low:g} to {min(high, 1.0):g}", len(some), *cells])
+    return markdown(heads, found)
 
 
 def main() -> None:
@@ -91,13 +91,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     args = parser.parse_args()
     if args.table:
-        fill(PAGE, "continuous-distance", table([json.loads(line) for line in RECORD.read_text().splitlines()]))
-        return
+        return fill(PAGE, "continuous-distance", table(rows(RECORD)))
     for columns, n, model, epsilon in itertools.product(SIZES, RECORDS, MODELS, EPSILONS):
-        line = measured(model, columns, n, epsilon, args.first, args.runs) | provenance()
-        with RECORD.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        print(line)
+        append(RECORD, [measured(model, columns, n, epsilon, args.first, args.runs)])
 
 
 if __name__ == "__main__":

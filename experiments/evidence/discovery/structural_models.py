@@ -14,7 +14,6 @@ z at level 0.01 on the same records, conditioning sets of at most three columns.
 """
 
 import itertools
-import json
 from pathlib import Path
 
 import jax
@@ -23,7 +22,7 @@ import pandas as pd
 from scipy.stats import norm
 
 import jaxdp
-from experiments.record import command_line, fill, provenance
+from experiments.record import append, command_line, fill, markdown, rows
 from jaxdp.discovery import cpdag_of, pc, shd
 
 RECORD = Path(__file__).with_suffix(".jsonl")
@@ -139,10 +138,7 @@ def cell_of(line: dict) -> tuple:
 
 def table(lines: list[dict]) -> str:
     """One row per model, columns and records: at each budget distance, F1, false edges, arrows and reversed ones."""
-    found = [
-        f"| model | columns | n | no edges | arrows | {' | '.join(BUDGETS.values())} |",
-        "|---|---|---|---|---|" + "---|" * len(BUDGETS),
-    ]
+    found = []
     cells = {cell_of(line): line for line in lines}
     for columns, n, model in itertools.product(sorted({line["columns"] for line in lines}), RECORDS, MODELS):
         row = {budget: cells.get((model, columns, n, budget)) for budget in BUDGETS}
@@ -154,9 +150,8 @@ def table(lines: list[dict]) -> str:
                 else ""
                 for one in row.values()
             ]
-            head = f"| {model} | {columns} | {n} | {some['empty']:.1f} | {some['true_arrows']:.1f}"
-            found.append(f"{head} | {' | '.join(told)} |")
-    return "\n".join(found)
+            found.append([model, columns, n, f"{some['empty']:.1f}", f"{some['true_arrows']:.1f}", *told])
+    return markdown(["model", "columns", "n", "no edges", "arrows", *BUDGETS.values()], found)
 
 
 def main() -> None:
@@ -166,18 +161,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--models", nargs="+", default=list(MODELS))
     args = parser.parse_args()
-    lines = [json.loads(line) for line in RECORD.read_text().splitlines()] if RECORD.exists() else []
+    lines = rows(RECORD)
     if args.table:
-        fill(PAGE, "structural-models", table(lines))
-        return
+        return fill(PAGE, "structural-models", table(lines))
     done = {cell_of(line) for line in lines}
-    for columns, n, model, budget in itertools.product(args.columns, args.records, args.models, BUDGETS):
-        if (model, columns, n, budget) in done:
-            continue
-        line = measured(model, columns, n, budget, args.runs) | provenance()
-        with RECORD.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        print({name: value for name, value in line.items() if name != "shares"}, flush=True)
+    cells = itertools.product(args.columns, args.records, args.models, BUDGETS)
+    todo = [(model, columns, n, budget) for columns, n, model, budget in cells]
+    append(RECORD, (measured(*cell, args.runs) for cell in todo if cell not in done))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from experiments.record import append, command_line, fill, rows
+from experiments.record import append, command_line, fill, markdown, rows
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 
 RECORD = Path(__file__).parent / "bent_covariate.jsonl"
@@ -70,12 +70,11 @@ def measure(test: str, n: int, epsilon: float, replicates: int) -> dict:
 
 def table() -> str:
     """A row for each test, n and epsilon; "given age -> given age and its square"."""
-    lines = ["| test | n | epsilon | " + " | ".join(SHAPES) + " | slope | power |", "|---" * (len(SHAPES) + 5) + "|"]
+    lines = []
     for row in rows(RECORD):
         shares = [" → ".join(f"{share:.3f}" for share in row[name]) for name in (*SHAPES, "power")]
-        shown = [row["test"], str(row["n"]), f"{row['epsilon']:g}", *shares[:-1], str(row["slope"]), shares[-1]]
-        lines.append(f"| {' | '.join(shown)} |")
-    return "\n".join(lines) + "\n"
+        lines.append([row["test"], row["n"], f"{row['epsilon']:g}", *shares[:-1], row["slope"], shares[-1]])
+    return markdown(["test", "n", "epsilon", *SHAPES, "slope", "power"], lines) + "\n"
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.record import provenance
+from experiments.record import append, rows
 from jaxdp.cli.main import main as jaxdp
 
 RECORD = Path(__file__).parent / "command_line.jsonl"
@@ -86,14 +86,6 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=RECORD)
     args = parser.parse_args(arguments)
-    lines = args.out.read_text().splitlines() if args.out.exists() else []
-    done = [tuple(json.loads(line)[key] for key in ("law", "depth", "n", "sees")) for line in lines]
-    commit = provenance()["commit"]
-    with args.out.open("a") as file, tempfile.TemporaryDirectory() as folder:
-        for case in CASES:
-            if case in done:
-                continue
-            row = {**measure(*case, args.seeds, Path(folder)), "commit": commit}
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            print(row, flush=True)
+    done = [tuple(row[key] for key in ("law", "depth", "n", "sees")) for row in rows(args.out)]
+    with tempfile.TemporaryDirectory() as folder:
+        append(args.out, (measure(*case, args.seeds, Path(folder)) for case in CASES if case not in done))

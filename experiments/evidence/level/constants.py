@@ -8,7 +8,6 @@ the constants; the held-out half was looked at afterwards.
 """
 
 import argparse
-import json
 from pathlib import Path
 
 import jax
@@ -18,7 +17,7 @@ from scipy.stats import laplace
 
 import jaxdp
 from experiments.evidence.level import curves, nulls
-from experiments.record import provenance
+from experiments.record import append
 from jaxdp import core, null_laws
 from jaxdp.data import Data
 
@@ -60,15 +59,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--out", type=Path, default=RECORD)
     args = parser.parse_args(arguments)
     usual = [name for name, null in nulls.NULLS.items() if not null.binary and not null.values]
-    commit = provenance()["commit"]
-    with args.out.open("a") as file, jax.enable_x64(True):
+    with jax.enable_x64(True):
         for name in args.nulls or [*usual, "planes, effect 0.25"]:
             if name in curves.PLANES:
                 drawn = curves.samples(name, args.n, args.depth, args.replicates)
             else:
                 drawn = nulls.samples(nulls.NULLS[name], args.n, args.depth, args.replicates, seed=177, codes=False)
-            for factor in args.calipers:
-                row = {**measure(name, args.depth, args.n, factor, drawn), "commit": commit}
-                file.write(json.dumps(row) + "\n")
-                file.flush()
-                print(row, flush=True)
+            append(args.out, [measure(name, args.depth, args.n, factor, drawn) for factor in args.calipers])

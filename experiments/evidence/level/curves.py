@@ -10,7 +10,6 @@ effect 0.25" and "minus planes" are no nulls: they show power.
 import argparse
 import dataclasses
 import functools
-import json
 from pathlib import Path
 
 import jax
@@ -19,7 +18,7 @@ from scipy.stats import laplace
 
 import jaxdp
 from experiments.evidence.level import nulls
-from experiments.record import provenance
+from experiments.record import append
 from jaxdp import core, null_laws
 from jaxdp.data import Data
 
@@ -95,13 +94,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--replicates", type=int, default=300)
     parser.add_argument("--out", type=Path, default=RECORD)
     args = parser.parse_args(arguments)
-    commit = provenance()["commit"]
     usual = [name for name, null in nulls.NULLS.items() if not null.binary]
-    with args.out.open("a") as file, jax.enable_x64(True):
+    with jax.enable_x64(True):
         for name in [*usual, *TWINS, *PLANES]:
             drawn = samples(name, args.n, args.depth, args.replicates)
-            for curves in (1, 4):
-                row = {**measure(name, curves, args.n, args.depth, drawn), "commit": commit}
-                file.write(json.dumps(row) + "\n")
-                file.flush()
-                print(row, flush=True)
+            append(args.out, [measure(name, curves, args.n, args.depth, drawn) for curves in (1, 4)])

@@ -6,14 +6,14 @@ Models: 1.2 edges per column in a random order, weights +-(0.5 to 1.5), a child 
 plus normal errors of sd 1; f is the line, tanh(2 x), x^2 - 1 or sin(2 x). Bounds are one unit beyond the data.
 """
 
-import json
+import collections
 import time
 from pathlib import Path
 
 import jax
 import numpy as np
 
-from experiments.record import command_line, provenance
+from experiments.record import append, command_line, markdown, rows
 from jaxdp import discovery
 from jaxdp.data.records import Records, as_records
 
@@ -54,16 +54,14 @@ def model(shape: str, columns: int, seed: int) -> tuple[Records, np.ndarray]:
 
 def table() -> str:
     """Means over the seeds, a line for each model."""
-    rows = [json.loads(line) for line in ROWS.read_text().splitlines()]
-    lines = ["| model | columns | " + " | ".join(f"`{name}`" for name in METHODS) + " |", "|---|---|---|---|"]
-    for shape, columns in dict.fromkeys((row["model"], row["columns"]) for row in rows):
-        found = [
-            [row["f1"] for row in rows if (row["model"], row["columns"], row["method"]) == (shape, columns, name)]
-            for name in METHODS
-        ]
-        cells = " | ".join(f"{np.mean(values):.2f} ({min(values):.2f} to {max(values):.2f})" for values in found)
-        lines.append(f"| {shape} | {columns} | {cells} |")
-    return "\n".join(lines)
+    found = collections.defaultdict(list)
+    for row in rows(ROWS):
+        found[row["model"], row["columns"], row["method"]].append(row["f1"])
+    lines = []
+    for place in dict.fromkeys(key[:2] for key in found):
+        values = [found[*place, name] for name in METHODS]
+        lines.append([*place, *(f"{np.mean(of):.2f} ({min(of):.2f} to {max(of):.2f})" for of in values)])
+    return markdown(["model", "columns", *(f"`{name}`" for name in METHODS)], lines)
 
 
 def main() -> None:
@@ -73,8 +71,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.table:
         return print(table())
-    known = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
-    done = {(row["model"], row["columns"], row["seed"], row["method"]) for row in known}
+    done = {(row["model"], row["columns"], row["seed"], row["method"]) for row in rows(ROWS)}
     for columns in (10, 20):
         for shape in SHAPES:
             for seed in range(args.seeds):
@@ -87,10 +84,7 @@ def main() -> None:
                     graph = discovery.discover(key, records, epsilon=EPSILON, method=method)
                     row = {"model": shape, "columns": columns, "n": RECORDS, "seed": seed, "epsilon": EPSILON}
                     row |= {"method": method, "f1": round(float(discovery.skeleton_f1(graph, truth)), 3)}
-                    row |= {"processor_seconds": round(time.process_time() - started, 2), **provenance()}
-                    with ROWS.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
-                    print(row["model"], columns, seed, method, row["f1"], flush=True)
+                    append(ROWS, [row | {"processor_seconds": round(time.process_time() - started, 2)}])
 
 
 if __name__ == "__main__":

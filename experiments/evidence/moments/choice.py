@@ -12,14 +12,13 @@ of the records; loose: 20 times the range; scales: 1, 5 or 30 times it, off cent
 """
 
 import collections
-import json
 import time
 from pathlib import Path
 
 import jax
 import numpy as np
 
-from experiments.record import command_line, provenance
+from experiments.record import append, command_line, markdown, rows
 from jaxdp import discovery
 from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column
 from jaxdp.data.records import Records
@@ -94,16 +93,14 @@ def _bounded(rng, kind: str, column: np.ndarray) -> np.ndarray:
 def table() -> str:
     """Mean F1 over seeds, a line for each model, size and budget."""
     cells = collections.defaultdict(list)
-    for line in ROWS.read_text().splitlines():
-        row = json.loads(line)
+    for row in rows(ROWS):
         where = row["columns"], row["n"], row["epsilon"], row["delta"], row["kind"]
         cells[where, row["method"]].append(row["f1"])
-    lines = ["| columns | n | epsilon | delta | model | " + " | ".join(f"`{name}`" for name in METHODS) + " |"]
-    lines.append("|" + "---|" * (5 + len(METHODS)))
+    lines = []
     for where in sorted({where for where, _ in cells}):
-        found = " | ".join(f"{np.mean(cells[where, name]):.2f}" if cells[where, name] else "" for name in METHODS)
-        lines.append(f"| {' | '.join(str(value) for value in where)} | {found} |")
-    return "\n".join(lines)
+        found = (f"{np.mean(cells[where, name]):.2f}" if cells[where, name] else "" for name in METHODS)
+        lines.append([*where, *found])
+    return markdown(["columns", "n", "epsilon", "delta", "model", *(f"`{name}`" for name in METHODS)], lines)
 
 
 def main() -> None:
@@ -118,8 +115,7 @@ def main() -> None:
     if args.table:
         return print(table())
     names = ("kind", "columns", "n", "seed", "epsilon", "delta", "method")
-    known = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
-    done = {tuple(row[name] for name in names) for row in known}
+    done = {tuple(row[name] for name in names) for row in rows(ROWS)}
     for kind in args.kinds.split(","):
         for seed in range(args.seeds):
             records, edges = model(kind, args.columns, args.n, seed)
@@ -142,9 +138,7 @@ def _measure(records: Records, edges: np.ndarray, row: dict) -> None:
         "missed": int((truth & ~found).sum()),
         "processor_seconds": round(time.process_time() - started, 2),
     }
-    with ROWS.open("a") as file:
-        file.write(json.dumps({**row, **provenance()}) + "\n")
-    print(*row.values(), flush=True)
+    append(ROWS, [row])
 
 
 if __name__ == "__main__":

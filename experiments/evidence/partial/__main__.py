@@ -10,7 +10,6 @@ centres and scales). Fisher's z is that of the same records, without privacy.
 
 import argparse
 import functools
-import json
 import math
 import zlib
 from pathlib import Path
@@ -20,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import norm
 
-from experiments.record import provenance
+from experiments.record import append, rows
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import Column, Data, Domain
 from jaxdp.spec import Options
@@ -102,18 +101,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "partial.jsonl")
     args = parser.parse_args()
     names = ("d", "n", "epsilon", "r")
-    old = args.out.read_text().splitlines() if args.out.exists() else []
-    done = {tuple(json.loads(line)[name] for name in names) for line in old}
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    for depth, n, epsilon in SETTINGS:
-        for r in EFFECTS:
-            if (depth, n, epsilon, r) in done:
-                continue
-            head = dict(zip(names, (depth, n, epsilon, r), strict=True))
-            row = head | measure(depth, n, epsilon, r, args.replicates) | provenance()
-            with args.out.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            print(json.dumps(row), flush=True)
+    done = {tuple(row[name] for name in names) for row in rows(args.out)}
+    todo = [(*setting, r) for setting in SETTINGS for r in EFFECTS if (*setting, r) not in done]
+    append(args.out, (dict(zip(names, key, strict=True)) | measure(*key, args.replicates) for key in todo))
 
 
 if __name__ == "__main__":

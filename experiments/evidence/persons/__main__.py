@@ -17,7 +17,6 @@ Y, and Z is of all.
 
 import functools
 import itertools
-import json
 import time
 from pathlib import Path
 
@@ -25,7 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.record import append, command_line, fill
+from experiments.record import append, command_line, fill, markdown
+from experiments.record import rows as recorded
 from jaxdp import catalogue
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
 from jaxdp.data.person_rows import DRAWS, PersonRows
@@ -156,48 +156,35 @@ def measure(
 
 
 def _table() -> str:
-    lines = [
-        "| test | persons | correlation within | level: first | all rows | naive | power: first | all rows |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
     shown = ("first level", "all level", "naive level", "first power", "all power")
-    lines += [_line(f"`{row['test']}`", row, shown) for row in _found() if "null" not in row]
-    return "\n".join(lines)
+    lines = (_line(f"`{row['test']}`", row, shown) for row in recorded(RECORD) if "null" not in row)
+    heads = ("test", "persons", "correlation within", "level: first", "all rows", "naive", "power: first", "all rows")
+    return markdown(heads, lines)
 
 
 def _moments_table() -> str:
-    lines = [
-        "| null | persons | correlation within | level: first | V | Q | power: first | V | Q |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
     shown = [f"{label} {what}" for what in ("level", "power") for label in ("first", "bound", "all")]
-    lines += [_line(row.get("null", ALIKE), row, shown) for row in _found() if "bound level" in row]
-    return "\n".join(lines)
+    lines = (_line(row.get("null", ALIKE), row, shown) for row in recorded(RECORD) if "bound level" in row)
+    heads = ("null", "persons", "correlation within", "level: first", "V", "Q", "power: first", "V", "Q")
+    return markdown(heads, lines)
 
 
 def _pairs_table() -> str:
-    lines = [
-        "| test | persons | correlation within | level: first | V | all | naive | effect | power: first | V | all |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     levels, powers = ([f"{label} {what}" for label in ("first", "bound", "all")] for what in ("level", "power"))
-    for row in _found(SECOND):
+    for row in recorded(SECOND):
         name = f"`{row['test']}`" + (f", {row['null']}" if "null" in row else "")
-        numbers = [_rates(row, [*levels, "naive level"]), f"{row['effect']:g}", _rates(row, powers)]
-        lines.append(f"| {name} | {row['persons']} | {row['within']:g} | {' | '.join(numbers)} |")
-    return "\n".join(lines)
+        lines.append([*_line(name, row, [*levels, "naive level"]), f"{row['effect']:g}", *_rates(row, powers)])
+    of_levels = ("level: first", "V", "all", "naive")
+    return markdown(("test", "persons", "correlation within", *of_levels, "effect", "power: first", "V", "all"), lines)
 
 
-def _found(record: Path = RECORD) -> list[dict]:
-    return [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+def _line(first: str, row: dict, shown) -> list:
+    return [first, row["persons"], f"{row['within']:g}", *_rates(row, shown)]
 
 
-def _line(first: str, row: dict, shown) -> str:
-    return f"| {first} | {row['persons']} | {row['within']:g} | {_rates(row, shown)} |"
-
-
-def _rates(row: dict, shown) -> str:
-    return " | ".join(f"{row[key]:.3f}".removeprefix("0") if key in row else "" for key in shown)
+def _rates(row: dict, shown) -> list[str]:
+    return [f"{row[key]:.3f}".removeprefix("0") if key in row else "" for key in shown]
 
 
 def main() -> None:
@@ -213,8 +200,7 @@ def main() -> None:
     if asked.table:
         fill(PAGE, "rows", _table())
         fill(PAGE, "moments", _moments_table())
-        fill(PAGE, "pairs", _pairs_table())
-        return
+        return fill(PAGE, "pairs", _pairs_table())
     every = itertools.product(asked.only, asked.persons, asked.within, asked.null)
     for one in every:
         found = measure(*one, effect=asked.effect, replicates=asked.replicates)

@@ -7,7 +7,6 @@ put into a table in the units of a schema, and asked by `jaxdp.test` with a simu
 """
 
 import argparse
-import json
 from pathlib import Path
 
 import jax
@@ -15,7 +14,7 @@ import numpy as np
 
 import jaxdp
 from experiments.evidence.level.suite import exact_interval
-from experiments.record import provenance
+from experiments.record import append
 from jaxdp import plan
 from jaxdp.data.schema import Schema
 
@@ -66,12 +65,7 @@ def main() -> None:
     parser.add_argument("--only", choices=tuple(CASES))
     parser.add_argument("--out", type=Path, default=RECORD)
     args = parser.parse_args()
-    with args.out.open("a") as file:
-        for name in [args.only] if args.only else CASES:
-            row = {**confirm(name, args.replicates), "commit": provenance()["commit"]}
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            print(row, flush=True)
+    append(args.out, (confirm(name, args.replicates) for name in ([args.only] if args.only else CASES)))
 
 
 if __name__ == "__main__":

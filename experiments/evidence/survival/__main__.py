@@ -12,7 +12,6 @@ on the designs whose names begin with "chosen".
 
 import dataclasses
 import functools
-import json
 import time
 import zlib
 from pathlib import Path
@@ -22,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from experiments.record import command_line, fill, provenance
+from experiments.record import append, command_line, fill, markdown, rows, settings
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.independence.survival import log_rank as private
 from jaxdp.plan.survival import released
@@ -153,17 +152,17 @@ def measure(name: str, records: int, epsilon: float, replicates: int) -> dict:
 
 def _table(kind) -> str:
     """Rows of designs, columns of n and epsilon."""
-    found = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]
     null = kind == "level"
     names = [name for name, design in DESIGNS.items() if (design.ratio == 1.0) == null]
     columns = [(n, e) for n in (500, 2000, 10_000, 100_000) for e in EPSILONS if n < 100_000 or (null and e == 1.0)]
-    head = "| design | " + " | ".join(f"{n}, {e:g}" for n, e in columns) + " |"
-    lines = [head, "|---" * (1 + len(columns)) + "|"]
-    for name in names:
-        rows = {(row["records"], row["epsilon"]): row for row in found if row["design"] == name}
-        cells = [told(rows.get(column), null) for column in columns]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return by_design(RECORD, names, columns, lambda row: told(row, null))
+
+
+def by_design(record: Path, names, columns, told) -> str:
+    """A table of a record: rows of designs, columns of n and epsilon, each cell as its row (or None) is told."""
+    found = {(row["design"], row["records"], row["epsilon"]): row for row in rows(record)}
+    lines = ([name, *(told(found.get((name, *column))) for column in columns)] for name in names)
+    return markdown(["design", *settings(columns)], lines)
 
 
 def told(row, null: bool) -> str:
@@ -187,13 +186,9 @@ def main() -> None:
             fill(PAGE, kind, _table(kind))
         return
     jax.config.update("jax_enable_x64", True)
-    cells = [(n, e, name) for name in asked.only for n in DESIGNS[name].records for e in EPSILONS]
-    with RECORD.open("a", encoding="utf-8") as file:
-        for records, epsilon, name in sorted(cells, key=lambda cell: cell[:2]):  # one compiled program at a time
-            row = measure(name, records, epsilon, asked.replicates) | provenance()
-            print(row["design"], records, epsilon, row["rejected"], row["covered"], flush=True)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
+    cells = [(name, n, e) for name in asked.only for n in DESIGNS[name].records for e in EPSILONS]
+    cells.sort(key=lambda cell: cell[1:])  # one compiled program at a time
+    append(RECORD, (measure(*cell, asked.replicates) for cell in cells))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ censoring is independent of them and may differ between the groups. `rejected`: 
 an interval, `covered`: share of these that hold the true log ratio. `width`: median, of the intervals.
 """
 
-import json
 import time
 from pathlib import Path
 
@@ -16,8 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.evidence.coverage.groups import rows
-from experiments.record import command_line, fill, provenance
+from experiments.record import append, command_line, fill, markdown, rows, settings
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
@@ -27,6 +25,7 @@ BEFORE = Path(__file__).parent / "crowded_before.jsonl"  # by the code of commit
 PAGE = Path(__file__).parents[3] / "docs" / "theory" / "log_rank.md"
 DOMAIN = Domain((Column(BINARY, 2),), (Column(), Column(BINARY, 2)))
 SETTINGS = [(4000, 0.5), (4000, 1.0), (10_000, 4.0)]
+HEAD = ("censoring", "mean", "most", "ratio", "n", "epsilon")
 NEVER, SEED = 1e9, 77
 CENSORING = {
     "the same for both": lambda group, u, e: 10.0 * e,
@@ -81,18 +80,19 @@ def simulated(epsilon: float, domain: Domain, n: int, drawn, ratio: float, repli
 
 
 def _by_cell(path: Path) -> dict:
-    return {(r["censoring"], r["mean"], r["most"], r["ratio"], r["n"], r["epsilon"]): r for r in rows(path)}
+    return {tuple(row[name] for name in HEAD): row for row in rows(path)}
 
 
-def _lines(head: str, cells, name, told) -> list[str]:
+def _of_cells(head: str, cells, name, told) -> str:
     """Of each cell, and in brackets what it was before."""
     now, before = _by_cell(RECORD), _by_cell(BEFORE)
-    lines = [f"| {head} | " + " | ".join(f"{n}, {e:g}" for n, e in SETTINGS) + " |", "|" + "---|" * (len(SETTINGS) + 1)]
+    lines = []
     for cell in cells:
         both = [(now.get((*cell, *setting)), before.get((*cell, *setting))) for setting in SETTINGS]
-        row = [told(new) + (f" ({told(old)})" if old else "") if new else "" for new, old in both]
-        lines.append(f"| {name(cell)} | " + " | ".join(row) + " |")
-    return lines
+        lines.append(
+            [name(cell), *(told(new) + (f" ({told(old)})" if old else "") if new else "" for new, old in both)]
+        )
+    return markdown([head, *settings(SETTINGS)], lines)
 
 
 def table() -> str:
@@ -102,9 +102,8 @@ def table() -> str:
         share = "" if row["answered"] > 0.995 else f" of {row['answered']:.2f}"
         return f"{row['covered']:.3f}{share}; {row['width']:.2f}; {row['rejected']:.2f}"
 
-    nulls = _lines("censoring, upper bound", NULLS, lambda c: f"{c[0]}, {c[2]:g}", lambda r: f"{r['rejected']:.3f}")
-    ratios = _lines("mean time", RATIOS, lambda c: f"{c[1]:g}", of_ratio)
-    return "\n".join([*nulls, "", *ratios]) + "\n"
+    nulls = _of_cells("censoring, upper bound", NULLS, lambda c: f"{c[0]}, {c[2]:g}", lambda r: f"{r['rejected']:.3f}")
+    return f"{nulls}\n\n{_of_cells('mean time', RATIOS, lambda c: f'{c[1]:g}', of_ratio)}\n"
 
 
 def main() -> None:
@@ -113,17 +112,10 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.table:
         return fill(PAGE, "crowded", table())
-    for setting in SETTINGS:
-        for cell in (*RATIOS, *NULLS):
-            head = dict(zip(("censoring", "mean", "most", "ratio", "n", "epsilon"), (*cell, *setting), strict=True))
-            done = rows(asked.out) if asked.out.exists() else []
-            if any(all(row[name] == value for name, value in head.items()) for row in done):
-                continue
-            with jax.enable_x64(True):
-                row = head | measure(*cell, *setting, asked.replicates) | provenance()
-            with asked.out.open("a") as out:
-                out.write(json.dumps(row) + "\n")
-            print(row, flush=True)
+    done = _by_cell(asked.out)
+    todo = [(*cell, *setting) for setting in SETTINGS for cell in (*RATIOS, *NULLS) if (*cell, *setting) not in done]
+    with jax.enable_x64(True):
+        append(asked.out, (dict(zip(HEAD, key, strict=True)) | measure(*key, asked.replicates) for key in todo))
 
 
 if __name__ == "__main__":

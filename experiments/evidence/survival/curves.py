@@ -15,7 +15,7 @@ down, with other censoring.
 
 import dataclasses
 import functools
-import json
+import itertools
 import time
 import zlib
 from collections.abc import Callable
@@ -26,8 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from experiments.evidence.survival.__main__ import DOMAIN, FINE, PAGE
-from experiments.record import command_line, fill, provenance
+from experiments.evidence.survival.__main__ import DOMAIN, FINE, PAGE, by_design
+from experiments.record import append, command_line, fill
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data
 from jaxdp.independence.survival import kaplan_meier
 from jaxdp.statistics import log_rank
@@ -173,13 +173,7 @@ def _number(value, digits: int = 3) -> str:
 
 def _table(cell: Callable[[dict], str]) -> str:
     """Rows of designs, columns of n and epsilon."""
-    found = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]
-    columns = [(n, e) for n in RECORDS for e in EPSILONS]
-    lines = ["| design | " + " | ".join(f"{n}, {e:g}" for n, e in columns) + " |", "|---" * (1 + len(columns)) + "|"]
-    for name in DESIGNS:
-        rows = {(row["records"], row["epsilon"]): row for row in found if row["design"] == name}
-        lines.append(f"| {name} | " + " | ".join(cell(rows[column]) for column in columns) + " |")
-    return "\n".join(lines)
+    return by_design(RECORD, DESIGNS, list(itertools.product(RECORDS, EPSILONS)), cell)
 
 
 def band(row: dict) -> str:
@@ -202,14 +196,8 @@ def main() -> None:
         fill(PAGE, "restricted means", _table(difference))
         return
     jax.config.update("jax_enable_x64", True)
-    with RECORD.open("a", encoding="utf-8") as file:
-        for records in RECORDS:
-            for epsilon in EPSILONS:
-                for name in asked.only:
-                    row = measure(name, records, epsilon, asked.replicates) | provenance()
-                    print(name, records, epsilon, row["held"], row["answered"], row["covered"], flush=True)
-                    file.write(json.dumps(row) + "\n")
-                    file.flush()
+    cells = itertools.product(RECORDS, EPSILONS, asked.only)
+    append(RECORD, (measure(name, n, epsilon, asked.replicates) for n, epsilon, name in cells))
 
 
 if __name__ == "__main__":

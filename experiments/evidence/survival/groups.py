@@ -10,7 +10,6 @@ No constant was chosen on these designs.
 """
 
 import functools
-import json
 import time
 import zlib
 from pathlib import Path
@@ -20,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from experiments.evidence.survival.__main__ import FALLING, PAGE, RISING
+from experiments.evidence.survival.__main__ import FALLING, PAGE, RISING, by_design
 from experiments.evidence.survival.strata import Design, Stratum, plain
-from experiments.record import command_line, fill, provenance
+from experiments.record import append, command_line, fill
 from jaxdp.data.dataset import Data
 from jaxdp.plan.survival import released
 
@@ -109,13 +108,7 @@ def _of(summary, values) -> float | None:
 
 def _table(null: bool) -> str:
     """Rows of designs, columns of n and epsilon."""
-    found = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]
-    lines = ["| design | " + " | ".join(f"{n}, {e:g}" for n, e in CELLS) + " |", "|---" * (1 + len(CELLS)) + "|"]
-    for name, design in DESIGNS.items():
-        if design.null == null:
-            rows = {(row["records"], row["epsilon"]): row for row in found if row["design"] == name}
-            lines.append(f"| {name} | " + " | ".join(_cell(rows.get(column)) for column in CELLS) + " |")
-    return "\n".join(lines)
+    return by_design(RECORD, [name for name, design in DESIGNS.items() if design.null == null], CELLS, _cell)
 
 
 def _cell(row) -> str:
@@ -141,13 +134,8 @@ def main() -> None:
             fill(PAGE, place, _table(null))
         return
     jax.config.update("jax_enable_x64", True)
-    with RECORD.open("a", encoding="utf-8") as file:
-        for name in asked.only:
-            for records, epsilon in (CELLS[place] for place in asked.cells):
-                row = measure(name, records, epsilon, asked.replicates) | provenance()
-                print(*(row.get(key) for key in ("design", "records", "epsilon", "rejected", "covered", "seconds")))
-                file.write(json.dumps(row) + "\n")
-                file.flush()
+    cells = ((name, *CELLS[place]) for name in asked.only for place in asked.cells)
+    append(RECORD, (measure(*cell, asked.replicates) for cell in cells))
 
 
 if __name__ == "__main__":

@@ -9,15 +9,13 @@ whether the schema has the step.
 """
 
 import itertools
-import json
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 
-from experiments.evidence.coverage.groups import rows
 from experiments.evidence.survival.crowded import simulated
-from experiments.record import command_line, fill, provenance
+from experiments.record import append, command_line, fill, markdown, rows, settings
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 
 RECORD = Path(__file__).parent / "steps.jsonl"
@@ -67,33 +65,32 @@ def table() -> str:
         share = "" if row["answered"] > 0.995 else f" of {row['answered']:.2f}"
         return f"{row['rejected']:.2f}; {row['covered']:.3f}{share}; {row['width']:.2f}"
 
-    lines = [
-        "| recorded, censoring, ratio | " + " | ".join(f"{n}, {e:g}" for n, e in SETTINGS) + " |",
-        "|" + "---|" * (len(SETTINGS) + 1),
-    ]
+    lines = []
     for cell in CELLS:
         recorded, first, censoring, mean, ratio = cell
         name = f"{recorded}, {'first of both' if first else 'each'}; {censoring}; {ratio:g}"
         name += "" if mean == 5.0 else f"; events of mean {mean:g}"
         both = [tuple(told(found.get((*cell, known, *setting))) for known in (True, False)) for setting in SETTINGS]
-        lines.append(f"| {name} | " + " | ".join(new + (f" ({old})" if old else "") for new, old in both) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append([name, *(new + (f" ({old})" if old else "") for new, old in both)])
+    return markdown(["recorded, censoring, ratio", *settings(SETTINGS)], lines) + "\n"
 
 
 def main() -> None:
     asked = command_line(__doc__, 500).parse_args()
     if asked.table:
         return fill(PAGE, "steps", table())
-    for known, setting, cell in itertools.product((True, False), SETTINGS, CELLS):
-        head = dict(zip(HEAD, (*cell, known, *setting), strict=True))
-        done = rows(RECORD) if RECORD.exists() else []
-        before = not known and (setting[0] > 2000 or cell[2] == "10 for both")
-        if before or any(all(row[name] == value for name, value in head.items()) for row in done):
-            continue
-        with jax.enable_x64(True):
-            found = measure(*cell, known=known, n=setting[0], epsilon=setting[1], replicates=asked.replicates)
-        with RECORD.open("a") as out:
-            out.write(json.dumps(head | found | provenance()) + "\n")
+    with jax.enable_x64(True):
+        append(RECORD, measured(asked.replicates))
+
+
+def measured(replicates: int):
+    """Rows that are not recorded yet."""
+    done = {tuple(row[name] for name in HEAD) for row in rows(RECORD)}
+    for known, (n, epsilon), cell in itertools.product((True, False), SETTINGS, CELLS):
+        key, before = (*cell, known, n, epsilon), not known and (n > 2000 or cell[2] == "10 for both")
+        if not before and key not in done:
+            found = measure(*cell, known=known, n=n, epsilon=epsilon, replicates=replicates)
+            yield dict(zip(HEAD, key, strict=True)) | found
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ chosen on other designs: 2, 4 and 8 `even` strata at ratios 1 and 1.5.
 """
 
 import dataclasses
-import json
 import time
 import zlib
 from pathlib import Path
@@ -20,8 +19,8 @@ import numpy as np
 from scipy import stats
 
 import jaxdp
-from experiments.evidence.survival.__main__ import CONSTANT, FALLING, FINE, HUMP, PAGE, RISING, told
-from experiments.record import command_line, fill, provenance
+from experiments.evidence.survival.__main__ import CONSTANT, FALLING, FINE, HUMP, PAGE, RISING, by_design, told
+from experiments.record import append, command_line, fill
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.plan.survival import released
 from jaxdp.statistics import log_rank
@@ -194,13 +193,8 @@ def measure(name: str, records: int, epsilon: float, replicates: int) -> dict | 
 
 def _table(null: bool) -> str:
     """Rows of designs, columns of n and epsilon."""
-    found = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]
-    lines = ["| design | " + " | ".join(f"{n}, {e:g}" for n, e in CELLS) + " |", "|---" * (1 + len(CELLS)) + "|"]
-    for name, design in DESIGNS.items():
-        if design.null == null:
-            rows = {(row["records"], row["epsilon"]): row for row in found if row["design"] == name}
-            lines.append(f"| {name} | " + " | ".join(_cell(rows.get(column), null) for column in CELLS) + " |")
-    return "\n".join(lines)
+    names = [name for name, design in DESIGNS.items() if design.null == null]
+    return by_design(RECORD, names, CELLS, lambda row: _cell(row, null))
 
 
 def _cell(row, null: bool) -> str:
@@ -221,17 +215,9 @@ def main() -> None:
             fill(PAGE, place, _table(null))
         return
     jax.config.update("jax_enable_x64", True)
-    cells = [(n, e, name) for n, e in CELLS for name in asked.only]
-    cells.sort(key=lambda cell: len(DESIGNS[cell[2]].strata))  # programs are compiled by strata and blocks
-    with RECORD.open("a", encoding="utf-8") as file:
-        for records, epsilon, name in cells:
-            row = measure(name, records, epsilon, asked.replicates) | provenance()
-            print(
-                *(row.get(key) for key in ("design", "records", "epsilon", "rejected", "covered", "seconds")),
-                flush=True,
-            )
-            file.write(json.dumps(row) + "\n")
-            file.flush()
+    cells = [(name, n, e) for n, e in CELLS for name in asked.only]
+    cells.sort(key=lambda cell: len(DESIGNS[cell[0]].strata))  # programs are compiled by strata and blocks
+    append(RECORD, (measure(*cell, asked.replicates) for cell in cells))
 
 
 if __name__ == "__main__":

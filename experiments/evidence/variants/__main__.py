@@ -10,7 +10,6 @@ and `best-tables` of carriers (phenotype public, nothing to adjust by); four var
 """
 
 import argparse
-import json
 import zlib
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import jax
 import numpy as np
 
 import jaxdp
-from experiments.record import provenance
+from experiments.record import append, rows
 from jaxdp import core
 from jaxdp.data import Data
 from jaxdp.data.dataset import CONTINUOUS, Column, Domain
@@ -72,8 +71,7 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=20)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "variants.jsonl")
     args = parser.parse_args()
-    rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
-    done = {(row["law"], row["n"], row["epsilon"]) for row in rows}
+    done = {(row["law"], row["n"], row["epsilon"]) for row in rows(args.out)}
     for n, epsilon in SETTINGS:
         for law in LAWS:
             if (law, n, epsilon) in done:
@@ -87,12 +85,9 @@ def main() -> None:
                     totals[method]["found"] += len(hits & places)
                     totals[method]["false"] += len(hits - places)
                     totals[method]["any_false"] += bool(hits - places)
-            with args.out.open("a") as file:
-                for method, total in totals.items():
-                    row = {"law": law, "n": n, "epsilon": epsilon, "method": method, "replicates": args.replicates}
-                    row |= {"variants": VARIANTS, "chosen": COUNT, **total, **provenance()}
-                    print(row, flush=True)
-                    file.write(json.dumps(row) + "\n")
+            head, of = {"law": law, "n": n, "epsilon": epsilon}, {"variants": VARIANTS, "chosen": COUNT}
+            counted = {"replicates": args.replicates, **of}
+            append(args.out, [head | {"method": method} | counted | total for method, total in totals.items()])
 
 
 if __name__ == "__main__":

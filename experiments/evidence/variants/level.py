@@ -21,7 +21,7 @@ import numpy as np
 from jax.scipy.special import logit, ndtri
 
 import jaxdp
-from experiments.record import command_line, provenance
+from experiments.record import append, command_line, markdown, rows
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 
 HERE = Path(__file__).parent
@@ -167,13 +167,9 @@ def table(rows: list[dict], normal: bool) -> str:
     for row in rows:
         place = describe(row["cell"]), row["cell"]["n"], row["cell"]["epsilon"]
         found.setdefault(place, {})[row["code"]] = row
-    lines = [
-        "| law | " + " | ".join(f"n = {n}, epsilon {epsilon:g}" for n, epsilon in settings) + " |",
-        "|---" * (len(settings) + 1) + "|",
-    ]
-    for name in dict.fromkeys(place[0] for place in found):
-        lines.append(f"| {name} | {' | '.join(shown(found.get((name, *setting), {})) for setting in settings)} |")
-    return "\n".join(lines)
+    names = dict.fromkeys(place[0] for place in found)
+    lines = ([name, *(shown(found.get((name, *setting), {})) for setting in settings)] for name in names)
+    return markdown(["law", *(f"n = {n}, epsilon {epsilon:g}" for n, epsilon in settings)], lines)
 
 
 def shown(codes: dict) -> str:
@@ -199,19 +195,16 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--label", default="after")
     args = parser.parse_args()
-    rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
+    found = rows(args.out)
     if args.table:
-        print(table(rows, False), table(rows, True), sep="\n\n")
-        return
-    known = {json.dumps([row["code"], row["cell"]], sort_keys=True) for row in rows}
+        return print(table(found, False), table(found, True), sep="\n\n")
+    known = {json.dumps([row["code"], row["cell"]], sort_keys=True) for row in found}
     for cell in cells():
         if json.dumps([args.label, cell], sort_keys=True) in known or args.only not in json.dumps(cell):
             continue
         known.add(json.dumps([args.label, cell], sort_keys=True))
         row = {"code": args.label, "cell": cell, "replicates": args.replicates, **rejected(cell, args.replicates, 7)}
-        print(json.dumps(row), flush=True)
-        with args.out.open("a") as file:
-            file.write(json.dumps({**row, **provenance()}) + "\n")
+        append(args.out, [row])
 
 
 if __name__ == "__main__":

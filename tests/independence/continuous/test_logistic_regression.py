@@ -1,13 +1,23 @@
 """LogisticRegression: the range of its scores, the normal model behind its fit, intervals, level, refusals."""
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from replicated_slopes import answers_of
+from replicated_slopes import (
+    answers_of,
+    check_intervals,
+    check_level,
+    check_margins,
+    check_refused,
+    check_units,
+    columns_without_records,
+    near_start,
+    of_grid,
+    simulated_stages,
+)
 from scipy.stats import binom
 
 import jaxdp
@@ -15,7 +25,6 @@ from jaxdp.ask.independence import Query
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.independence.continuous import logistic_examples, logistic_regression, regression_test
 from jaxdp.mechanisms import Gaussian, Laplace
-from jaxdp.simulate.engine import replicates
 from jaxdp.statistics import regression_families, regression_scores
 from jaxdp.statistics.regression_scores import Start, Sums
 
@@ -49,26 +58,9 @@ def likeliest(values, y):
 @pytest.mark.parametrize("euclidean", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 4, 9])
 def test_no_two_records_differ_by_more_than_the_units_and_some_by_nearly_as_much(euclidean, count):
-    rng = np.random.default_rng(count)
     with jax.enable_x64(True):
-        slopes = np.append(0.01, np.full(count, 0.005))
-        about = Start(
-            mean=jnp.zeros(count),
-            root=20.0 * jnp.eye(count),
-            slopes=jnp.asarray(slopes),
-            clear=jnp.array(9.0),
-            euclidean=euclidean,
-        )
-        own, rest, y = np.meshgrid(np.linspace(-1, 1, 201), 0.25 * np.linspace(-1, 1, 81), (0.0, 1.0), indexing="ij")
-        near = np.column_stack([np.repeat(rest.reshape(-1, 1), count - 1, axis=1), own.reshape(-1)])
-        found = np.asarray(about.of(jnp.asarray(near), jnp.asarray(y.reshape(-1))))
-    order = 2 if euclidean else 1
-    for part, least in zip(np.split(found, 2, axis=1), (0.9, 0.8), strict=True):
-        longest = part[np.linalg.norm(part, ord=order, axis=1).argmax()]
-        apart = np.linalg.norm(part - longest, ord=order, axis=1).max()
-        assert least < apart <= 1.0
-        some = rng.choice(len(part), 2000, replace=False)
-        assert np.linalg.norm(part[some, None] - part[None, some[:500]], ord=order, axis=-1).max() <= 1.0
+        found = of_grid(near_start(np.append(0.01, np.full(count, 0.005)), euclidean), 201, 81)
+    check_units(np.split(found, 2, axis=1), (0.9, 0.8), euclidean, count)
 
 
 def test_the_normal_model_is_that_of_many_normal_records():
@@ -140,25 +132,9 @@ def test_only_before_the_last_round_may_weights_reach_farther_and_only_where_noi
 @pytest.mark.parametrize("euclidean", [False, True])
 @pytest.mark.parametrize("reach", [1.3, 1.6])
 def test_weights_that_reach_farther_keep_the_units(euclidean, reach):
-    rng = np.random.default_rng(7)
     with jax.enable_x64(True):
-        about = Start(
-            mean=jnp.zeros(3),
-            root=20.0 * jnp.eye(3),
-            slopes=jnp.full(4, 0.005),
-            clear=jnp.array(9.0),
-            euclidean=euclidean,
-            reach=jnp.asarray(reach),
-        )
-        own, rest, y = np.meshgrid(np.linspace(-1, 1, 201), 0.25 * np.linspace(-1, 1, 81), (0.0, 1.0), indexing="ij")
-        near = np.column_stack([np.repeat(rest.reshape(-1, 1), 2, axis=1), own.reshape(-1)])
-        found = np.asarray(about.of(jnp.asarray(near), jnp.asarray(y.reshape(-1))))
-    order = 2 if euclidean else 1
-    for part, least in zip(np.split(found, 2, axis=1), (0.9, 0.8), strict=True):
-        longest = part[np.linalg.norm(part, ord=order, axis=1).argmax()]
-        assert least < np.linalg.norm(part - longest, ord=order, axis=1).max() <= 1.0
-        some = rng.choice(len(part), 2000, replace=False)
-        assert np.linalg.norm(part[some, None] - part[None, some[:500]], ord=order, axis=-1).max() <= 1.0
+        found = of_grid(near_start(np.full(4, 0.005), euclidean, reach=jnp.asarray(reach)), 201, 81)
+    check_units(np.split(found, 2, axis=1), (0.9, 0.8), euclidean, 7)
 
 
 def test_the_others_have_no_more_information_than_the_records_that_there_are():
@@ -231,21 +207,17 @@ def test_behind_every_end_of_an_interval_slopes_are_rejected():
     ],
 )
 def test_other_columns_are_refused_in_one_sentence_before_anything_is_charged(tmp_path, x, y, z, told):
-    wide = lambda part: (20,) if len(part) == 1 else (20, len(part))  # noqa: E731
-    data = Data(np.zeros(wide(x)), np.zeros(wide(y)), np.zeros((20, len(z))) if z else None, Domain(x, y, z))
-    ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=5.0)
-    assert told in logistic_regression.refusal(data.domain)
-    with pytest.raises(ValueError, match="logistic-regression"):
-        jaxdp.run(jaxdp.LogisticRegression(epsilon=1.0), jaxdp.fresh_key(), data, ledger=ledger)
-    assert float(ledger.spent.epsilon) == 0.0
+    assert told in logistic_regression.refusal(Domain(x, y, z))
+    check_refused(
+        jaxdp.LogisticRegression(epsilon=1.0), columns_without_records(x, y, z), tmp_path, "logistic-regression"
+    )
 
 
 def test_too_few_records_are_refused_before_the_charge(tmp_path):
-    data = logistic_examples.answers(jax.random.key(0), 200)
-    ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=5.0)
-    with pytest.raises(ValueError, match=r"with 200 records at this epsilon the noise hides .* times as many records"):
-        jaxdp.run(jaxdp.LogisticRegression(epsilon=1.0), jaxdp.fresh_key(), data, ledger=ledger)
-    assert float(ledger.spent.epsilon) == 0.0
+    told = r"with 200 records at this epsilon the noise hides .* times as many records"
+    check_refused(
+        jaxdp.LogisticRegression(epsilon=1.0), logistic_examples.answers(jax.random.key(0), 200), tmp_path, told
+    )
 
 
 def patients(n: int):
@@ -388,25 +360,18 @@ answers = answers_of(TESTS, logistic_examples.answers, 4000)
 
 @pytest.mark.optimised
 def test_intervals_leave_out_zero_exactly_where_the_p_value_is_below_a_twentieth_and_hold_the_slope():
-    found = []
-    for slope, count in ((0.12, 100), (0.25, 200)):
-        p, low, high = answers("laplace", slope, count)
-        known = ~np.isnan(low)
-        assert np.mean(known) > 0.7
-        assert np.array_equal(((low > 0) | (high < 0))[known], (p < 0.05)[known])
-        true = slope / logistic_examples.HALF
-        assert np.sum((low <= true) & (true <= high)) >= binom.ppf(1e-4, known.sum(), 0.95)
-        found.append(np.mean(p < 0.05))
-    assert 0.2 < found[0] < 0.95
+    power, _ = (
+        check_intervals(answers("laplace", slope, count), slope / logistic_examples.HALF, 0.7)
+        for slope, count in ((0.12, 100), (0.25, 200))
+    )
+    assert 0.2 < power < 0.95
 
 
 @pytest.mark.full
 @pytest.mark.optimised
 @pytest.mark.parametrize("name", TESTS)
 def test_level_given_z(name):
-    p, _, _ = answers(name, 0.0, 400)
-    assert np.sum(p < 0.05) <= binom.isf(1e-4, 400, 0.05)
-    assert np.sum(p < 0.5) >= binom.ppf(1e-4, 400, 0.35)
+    check_level(answers, name, 400)
 
 
 def few_in_the_tail(key, n: int) -> Data:
@@ -461,26 +426,13 @@ def test_numbers_and_levels_of_the_answer_are_read_with_the_schema():
 
 
 def test_margins_are_about_the_log_odds_ratio():
-    test = dataclasses.replace(jaxdp.LogisticRegression(epsilon=4.0))
-    data = logistic_examples.answers(jax.random.key(0), 20_000, 0.2)
-    found = jaxdp.run(test, jax.random.key(1), data)
-    low, high = map(float, found.interval)
-    shapes = jax.eval_shape(lambda: data)
-    for effect, place in ((low, 0), (high, 1)):
-        sides = test.one_sided(shapes, found.release, effect)
-        assert float(sides[place]) == pytest.approx(0.025, abs=2e-3)
+    check_margins(jaxdp.LogisticRegression(epsilon=4.0), logistic_examples.answers(jax.random.key(0), 20_000, 0.2))
 
 
 @pytest.mark.parametrize(("n", "stages"), [(1500, 3), (5000, 4), (300_000, 5)])
 def test_a_simulation_takes_as_many_rounds_as_a_release(n, stages):
     """It traces the budget, which decides how many there are: with it unknown there were always two more."""
-    design = replicates.Design.of(functools.partial(logistic_examples.answers, n=n))
-    simulated = replicates.decided(jaxdp.LogisticRegression(epsilon=1.0), design)
-
-    def release(test, key):
-        return jaxdp.run(test, key, design(jax.random.fold_in(key, 1))).release
-
-    assert len(jax.eval_shape(release, simulated, jax.random.key(0)).earlier) == stages
+    assert simulated_stages(jaxdp.LogisticRegression(epsilon=1.0), logistic_examples.answers, n) == stages
 
 
 @pytest.mark.optimised

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.scipy.stats import norm
-from replicated_slopes import answers_of
-from scipy.stats import binom
+from replicated_slopes import answers_of, check_intervals, check_level, check_units, farthest, near_start, of_grid
 
 import jaxdp
 from jaxdp.cli.main import main
@@ -115,16 +114,8 @@ def test_losses_of_known_families_say_what_these_say(name, known, euclidean):
 
 
 def about(family, euclidean: bool, count: int, t: float, reach: float) -> Start:
-    return Start(
-        mean=jnp.zeros(count),
-        root=20.0 * jnp.eye(count),
-        slopes=jnp.asarray(np.append(t, np.full(count, 1e-4))),
-        clear=jnp.array(9.0),
-        euclidean=euclidean,
-        shift=jnp.zeros(count),
-        reach=jnp.asarray(reach),
-        family=family,
-    )
+    slopes = np.append(t, np.full(count, 1e-4))
+    return near_start(slopes, euclidean, shift=jnp.zeros(count), reach=jnp.asarray(reach), family=family)
 
 
 @pytest.mark.parametrize(
@@ -132,22 +123,13 @@ def about(family, euclidean: bool, count: int, t: float, reach: float) -> Start:
     [("probit", 1, False, 1.0), ("exponential", 2, False, 1.5), ("negative binomial", 2, True, 1.0)],
 )
 def test_no_two_records_differ_by_more_than_the_units_and_some_by_nearly_as_much(name, count, euclidean, reach):
-    rng = np.random.default_rng(count)
     with jax.enable_x64(True):
         family = Loss.of(*LOSSES[name])
         start = about(family, euclidean, count, 0.0 if family.bounded else -1.0, reach)
-        own, rest, y = np.meshgrid(np.linspace(-1, 1, 801), 0.25 * np.linspace(-1, 1, 41), (0.0, 1.0), indexing="ij")
-        near = np.column_stack([np.repeat(rest.reshape(-1, 1), count - 1, axis=1), own.reshape(-1)])
-        found = np.asarray(_of(start, jnp.asarray(near), jnp.asarray(y.reshape(-1))))
+        found = of_grid(start, 801, 41, _of)
         at_cap = float(family.scores(start.slopes[0])[2] / family.largest(start))
-    order, p = (2 if euclidean else 1), count + 1
-    leasts = ATTACKED, ATTACKED * min(at_cap, 1.0), ATTACKED
-    for part, least in zip(np.split(found, (p, 2 * p), axis=1), leasts, strict=True):
-        longest = part[np.linalg.norm(part, ord=order, axis=1).argmax()]
-        apart = np.linalg.norm(part - longest, ord=order, axis=1).max()
-        assert least < apart <= 1.0 + 1e-12
-        some = rng.choice(len(part), 1000, replace=False)
-        assert np.linalg.norm(part[some, None] - part[None, some[:300]], ord=order, axis=-1).max() <= 1.0 + 1e-12
+    p, leasts = count + 1, (ATTACKED, ATTACKED * min(at_cap, 1.0), ATTACKED)
+    check_units(np.split(found, (p, 2 * p), axis=1), leasts, euclidean, count)
 
 
 def wild(t, y):
@@ -169,8 +151,7 @@ def test_scores_stay_within_the_units_whatever_the_loss_and_the_start_are(name, 
             if np.isnan(np.asarray(jnp.stack(_units(start)))).any():  # the public start itself has no score
                 continue
             for part in np.split(found, (4, 8), axis=1):
-                longest = part[np.linalg.norm(part, ord=2 if euclidean else 1, axis=1).argmax()]
-                assert np.linalg.norm(part - longest, ord=2 if euclidean else 1, axis=1).max() <= 1.0 + 1e-9
+                assert farthest(part, euclidean) <= 1.0 + 1e-9
 
 
 def test_of_convex_losses_no_score_is_cut_so_that_it_has_no_mean_at_the_true_slopes():
@@ -335,22 +316,14 @@ answers = answers_of(TESTS, m_estimator_examples.answers, 6000)
 @pytest.mark.full
 @pytest.mark.optimised
 def test_intervals_leave_out_zero_exactly_where_the_p_value_is_below_a_twentieth_and_hold_the_slope():
-    p, low, high = answers("laplace", 0.1, 100)
-    known = ~np.isnan(low)
-    assert np.mean(known) > 0.5
-    assert np.array_equal(((low > 0) | (high < 0))[known], (p < 0.05)[known])
-    assert np.mean(p < 0.05) > 0.2
-    true = 0.1 / 0.25
-    assert np.sum((low <= true) & (true <= high)) >= binom.ppf(1e-4, known.sum(), 0.95)
+    assert check_intervals(answers("laplace", 0.1, 100), 0.1 / 0.25, 0.5) > 0.2
 
 
 @pytest.mark.full
 @pytest.mark.optimised
 @pytest.mark.parametrize("name", TESTS)
 def test_level_given_z(name):
-    p, _, _ = answers(name, 0.0, 300)
-    assert np.sum(p < 0.05) <= binom.isf(1e-4, 300, 0.05)
-    assert np.sum(p < 0.5) >= binom.ppf(1e-4, 300, 0.35)
+    check_level(answers, name, 300)
 
 
 def test_a_release_inside_a_compiled_program_is_refused():

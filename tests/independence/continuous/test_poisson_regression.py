@@ -1,20 +1,30 @@
 """PoissonRegression: the range of its scores and squares, its model, the variance it counts, intervals, refusals."""
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from replicated_slopes import answers_of
+from replicated_slopes import (
+    answers_of,
+    check_intervals,
+    check_level,
+    check_margins,
+    check_refused,
+    check_units,
+    columns_without_records,
+    farthest,
+    near_start,
+    of_grid,
+    simulated_stages,
+)
 from scipy.stats import binom
 
 import jaxdp
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
 from jaxdp.independence.continuous import poisson_examples, poisson_regression, regression_test
 from jaxdp.mechanisms import Gaussian, Laplace
-from jaxdp.simulate.engine import replicates
 from jaxdp.statistics.regression_families import POISSON
 from jaxdp.statistics.regression_scores import Start, Sums
 
@@ -62,33 +72,16 @@ def sums_of(start: Start, values, y) -> Sums:
 @pytest.mark.parametrize("count", [1, 2, 4, 9])
 @pytest.mark.parametrize("rate", [0.03, 0.1])
 def test_no_two_records_differ_by_more_than_the_units_and_some_by_nearly_as_much(euclidean, count, reach, rate):
-    rng = np.random.default_rng(count)
+    p, slopes = count + 1, np.append(np.log(rate), np.full(count, 1e-4))
     with jax.enable_x64(True):
-        about = Start(
-            mean=jnp.zeros(count),
-            root=20.0 * jnp.eye(count),
-            slopes=jnp.asarray(np.append(np.log(rate), np.full(count, 1e-4))),
-            clear=jnp.array(9.0),
-            euclidean=euclidean,
-            shift=jnp.zeros(count),
-            reach=jnp.asarray(reach),
-            family=POISSON,
-        )
-        own, rest, y = np.meshgrid(np.linspace(-1, 1, 1601), 0.25 * np.linspace(-1, 1, 41), (0.0, 1.0), indexing="ij")
-        near = np.column_stack([np.repeat(rest.reshape(-1, 1), count - 1, axis=1), own.reshape(-1)])
-        found = np.asarray(about.of(jnp.asarray(near), jnp.asarray(y.reshape(-1))))
-    order, p = (2 if euclidean else 1), count + 1
-    # of the information records reach the whole bound only where the mean is at the cap
-    with jax.enable_x64(True):
+        fields = {"shift": jnp.zeros(count), "reach": jnp.asarray(reach), "family": POISSON}
+        about = near_start(slopes, euclidean, **fields)
+        found = of_grid(about, 1601, 41)
+        # of the information records reach the whole bound only where the mean is at the cap
         at_cap = rate / float(POISSON.largest(about))
     # and of the squares of many columns, with most of them near the constant, less
     leasts = ATTACKED, 0.9 * at_cap, 0.7 if count == 9 else ATTACKED
-    for part, least in zip(np.split(found, (p, 2 * p), axis=1), leasts, strict=True):
-        longest = part[np.linalg.norm(part, ord=order, axis=1).argmax()]
-        apart = np.linalg.norm(part - longest, ord=order, axis=1).max()
-        assert least < apart <= 1.0 + 1e-12
-        some = rng.choice(len(part), 2000, replace=False)
-        assert np.linalg.norm(part[some, None] - part[None, some[:500]], ord=order, axis=-1).max() <= 1.0 + 1e-12
+    check_units(np.split(found, (p, 2 * p), axis=1), leasts, euclidean, count)
 
 
 @pytest.mark.parametrize("euclidean", [False, True])
@@ -97,24 +90,13 @@ def test_where_means_reach_their_cap_records_stay_within_the_units(euclidean):
     with jax.enable_x64(True):
         for _ in range(40):
             slopes = np.append(rng.uniform(-4.0, 0.5), rng.normal(size=3) * rng.uniform(0.0, 2.0))
-            about = Start(
-                mean=jnp.zeros(3),
-                root=20.0 * jnp.eye(3),
-                slopes=jnp.asarray(slopes),
-                clear=jnp.array(9.0),
-                euclidean=euclidean,
-                shift=jnp.asarray(rng.normal(size=3)),
-                reach=jnp.asarray(rng.uniform(1.0, 2.0)),
-                family=POISSON,
-            )
+            fields = {"shift": jnp.asarray(rng.normal(size=3)), "reach": jnp.asarray(rng.uniform(1.0, 2.0))}
+            about = near_start(slopes, euclidean, family=POISSON, **fields)
             near = rng.uniform(-1.0, 1.0, (3000, 3)) * rng.uniform(0.02, 1.0, (3000, 1))
             y = rng.choice([0.0, 0.5, 1.0], 3000)
             found = np.asarray(about.of(jnp.asarray(near), jnp.asarray(y)))
             for part in np.split(found, (4, 8), axis=1):
-                longest = part[np.linalg.norm(part, ord=2 if euclidean else 1, axis=1).argmax()]
-                apart = np.linalg.norm(part - longest, ord=2 if euclidean else 1, axis=1).max()
-                assert np.isfinite(apart)
-                assert apart <= 1.0 + 1e-12
+                assert farthest(part, euclidean) <= 1.0 + 1e-12
 
 
 def test_weights_depend_on_the_columns_alone():
@@ -240,21 +222,17 @@ def test_what_weights_may_do_to_a_bent_log_mean_widens_by_the_slope_and_never_at
     ],
 )
 def test_other_columns_are_refused_in_one_sentence_before_anything_is_charged(tmp_path, x, y, z, told):
-    wide = lambda part: (20,) if len(part) == 1 else (20, len(part))  # noqa: E731
-    data = Data(np.zeros(wide(x)), np.zeros(wide(y)), np.zeros((20, len(z))) if z else None, Domain(x, y, z))
-    ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=5.0)
-    assert told in poisson_regression.refusal(data.domain)
-    with pytest.raises(ValueError, match="poisson-regression"):
-        jaxdp.run(jaxdp.PoissonRegression(epsilon=1.0), jaxdp.fresh_key(), data, ledger=ledger)
-    assert float(ledger.spent.epsilon) == 0.0
+    assert told in poisson_regression.refusal(Domain(x, y, z))
+    check_refused(
+        jaxdp.PoissonRegression(epsilon=1.0), columns_without_records(x, y, z), tmp_path, "poisson-regression"
+    )
 
 
 def test_too_few_records_are_refused_before_the_charge(tmp_path):
-    data = poisson_examples.answers(jax.random.key(0), 200)
-    ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=5.0)
-    with pytest.raises(ValueError, match=r"with 200 records at this epsilon the noise hides .* times as many records"):
-        jaxdp.run(jaxdp.PoissonRegression(epsilon=1.0), jaxdp.fresh_key(), data, ledger=ledger)
-    assert float(ledger.spent.epsilon) == 0.0
+    told = r"with 200 records at this epsilon the noise hides .* times as many records"
+    check_refused(
+        jaxdp.PoissonRegression(epsilon=1.0), poisson_examples.answers(jax.random.key(0), 200), tmp_path, told
+    )
 
 
 @pytest.mark.parametrize(
@@ -373,22 +351,14 @@ answers = answers_of(TESTS, poisson_examples.answers, 6000)
 
 @pytest.mark.optimised
 def test_intervals_leave_out_zero_exactly_where_the_p_value_is_below_a_twentieth_and_hold_the_slope():
-    p, low, high = answers("laplace", 0.06, 200)
-    known = ~np.isnan(low)
-    assert np.mean(known) > 0.7
-    assert np.array_equal(((low > 0) | (high < 0))[known], (p < 0.05)[known])
-    assert 0.2 < np.mean(p < 0.05) < 0.98
-    true = 0.06 / 0.25
-    assert np.sum((low <= true) & (true <= high)) >= binom.ppf(1e-4, known.sum(), 0.95)
+    assert 0.2 < check_intervals(answers("laplace", 0.06, 200), 0.06 / 0.25, 0.7) < 0.98
 
 
 @pytest.mark.full
 @pytest.mark.optimised
 @pytest.mark.parametrize("name", TESTS)
 def test_level_given_z(name):
-    p, _, _ = answers(name, 0.0, 400)
-    assert np.sum(p < 0.05) <= binom.isf(1e-4, 400, 0.05)
-    assert np.sum(p < 0.5) >= binom.ppf(1e-4, 400, 0.35)
+    check_level(answers, name, 400)
 
 
 def few_beside_z(key, n: int):
@@ -497,24 +467,11 @@ def test_more_rounds_cost_no_more_than_one():
 
 
 def test_margins_are_about_the_log_rate_ratio():
-    test = jaxdp.PoissonRegression(epsilon=4.0)
-    data = poisson_examples.answers(jax.random.key(0), 20_000, 0.1)
-    found = jaxdp.run(test, jax.random.key(1), data)
-    low, high = map(float, found.interval)
-    shapes = jax.eval_shape(lambda: data)
-    for effect, place in ((low, 0), (high, 1)):
-        sides = test.one_sided(shapes, found.release, effect)
-        assert float(sides[place]) == pytest.approx(0.025, abs=2e-3)
+    check_margins(jaxdp.PoissonRegression(epsilon=4.0), poisson_examples.answers(jax.random.key(0), 20_000, 0.1))
 
 
 def test_a_simulation_takes_as_many_rounds_as_a_release():
-    design = replicates.Design.of(functools.partial(poisson_examples.answers, n=300_000))
-    simulated = replicates.decided(jaxdp.PoissonRegression(epsilon=1.0), design)
-
-    def release(test, key):
-        return jaxdp.run(test, key, design(jax.random.fold_in(key, 1))).release
-
-    assert len(jax.eval_shape(release, simulated, jax.random.key(0)).earlier) == 5
+    assert simulated_stages(jaxdp.PoissonRegression(epsilon=1.0), poisson_examples.answers, 300_000) == 5
 
 
 @pytest.mark.optimised

@@ -98,13 +98,6 @@ def test_the_rule_speaks_of_laws_and_flags_every_answer():
     assert built(100).validity(core.public_shapes(given_two(jax.random.key(0), 100))).verdict == "refuse"
 
 
-def test_a_release_costs_the_budget_and_holds_four_sums():
-    result = jaxdp.run(built(300), jaxdp.fresh_key(), given_two(jax.random.key(0), 300))
-    assert result.mode == "release"
-    assert np.shape(result.statistic) == (2, 2)
-    assert float(result.release.cost.epsilon) == pytest.approx(1.0)
-
-
 def rejections(kind, replicates, n, epsilon):
     design = functools.partial(given_two, n=n, kind=float(kind))
     return jaxdp.power.rejection_rate(built(n, epsilon), design, jax.random.key(5), replicates).rejections

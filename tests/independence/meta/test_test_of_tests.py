@@ -160,28 +160,6 @@ def test_block_test_may_be_one_of_the_package():
     assert float(result.cost.epsilon) == pytest.approx(1.0)
 
 
-def test_one_program_serves_all_budgets_and_vmaps():
-    traces = []
-
-    def counted(block):
-        traces.append(1)
-        return correlation_p_value(block)
-
-    @jax.jit
-    def run(test, key, data):
-        return jaxdp.run(test, key, data).p_value
-
-    data = normal_data(jax.random.key(9), 60)
-    keys = jax.random.split(jax.random.key(10), 3)
-    seen = []
-    for key, epsilon in zip(keys, (0.5, 1.0, 2.0), strict=True):
-        run(TestOfTests(epsilon=epsilon, test=counted), key, data)
-        seen.append(len(traces))
-    assert seen[0] == seen[1] == seen[2]
-    many = jax.vmap(lambda key: run(TestOfTests(epsilon=1.0, test=correlation_p_value), key, data))
-    assert many(jax.random.split(jax.random.key(11), 5)).shape == (5,)
-
-
 def test_a_copy_with_another_budget_holds_the_same_block_test(monkeypatch):
     """Wrapped once: else each copy is another static value, and every answer compiles a program of its own."""
     test = TestOfTests(epsilon=1.0, test=correlation_p_value)

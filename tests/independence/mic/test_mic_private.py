@@ -412,19 +412,6 @@ def test_range_p_values_hold_their_level_on_uniform_margins_and_find_dependence(
     assert np.mean(related <= 0.1) > 0.5
 
 
-def test_a_sweep_over_epsilon_does_not_recompile():
-    data, traces = unit_data(), []
-
-    @jax.jit
-    def released(test, key):
-        traces.append(1)
-        return jaxdp.release(test, key, data).value
-
-    for epsilon in (0.5, 1.0, 2.0):
-        released(jaxdp.MICrLaplace(epsilon=epsilon, bounds=BOX, max_cells=9.0), jax.random.key(0))
-    assert len(traces) == 1
-
-
 @pytest.mark.full
 def test_release_keys_work_and_stay_on_the_lattice():
     data = unit_data(60)

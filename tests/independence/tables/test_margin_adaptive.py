@@ -65,27 +65,6 @@ def test_majorant_is_the_smallest_lipschitz_one():
 
 
 @pytest.mark.full
-def test_traced_budget_gives_the_same_test_in_one_program():
-    x = jnp.concatenate([jnp.ones(30), jnp.zeros(20), jnp.ones(10), jnp.zeros(40)])
-    data = jaxdp.Data(x, jnp.concatenate([jnp.ones(50), jnp.zeros(50)]))
-    traces = []
-
-    @jax.jit
-    def run(test, key):
-        traces.append(1)
-        result = jaxdp.run(test, key, data)
-        return result.statistic, result.p_value
-
-    for epsilon in (0.2, 1.0):
-        key = jax.random.key(1)
-        with jax.debug_key_reuse(False):
-            traced = run(MarginAdaptive(epsilon=epsilon, num_cases=50, num_controls=50), key)
-            eager = tuple(jaxdp.run(MarginAdaptive(epsilon=epsilon), key, data))
-        np.testing.assert_allclose(traced, eager, rtol=5e-3)
-    assert len(traces) == 1
-
-
-@pytest.mark.full
 def test_gaussian_budget_and_cost():
     x = jnp.concatenate([jnp.ones(45), jnp.zeros(5), jnp.ones(10), jnp.zeros(40)])
     data = jaxdp.Data(x, jnp.concatenate([jnp.ones(50), jnp.zeros(50)]))

@@ -294,15 +294,6 @@ def test_a_coded_column_keeps_its_levels_and_costs_no_cuts():
     assert float(staged.second.mechanism_in_force().epsilon) == pytest.approx(0.85)
 
 
-@pytest.mark.full
-def test_a_release_of_both_stages_is_certified():
-    data = dependent(jax.random.key(0), 60)
-    result = jaxdp.run(jaxdp.QuantileTable(epsilon=1.0, num_null=19), jaxdp.fresh_key(), data)
-    assert result.mode == "release"
-    assert len(result.release.earlier) == 1
-    assert 0 < float(result.p_value) <= 1
-
-
 @pytest.mark.parametrize(
     ("sees", "given", "name"),
     [

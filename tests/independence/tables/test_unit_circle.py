@@ -361,17 +361,3 @@ def test_missing_and_wild_values_count_as_unexposed_or_exposed():
     test = UnitCircle(epsilon=1.0).specialize(data)
     wild = jaxdp.Data(data.x.at[0].set(jnp.nan).at[1].set(jnp.inf).at[31].set(-7.0), data.y)
     assert [float(c) for c in test.counts(wild)] == [9.0, 4.0]
-
-
-def test_one_program_serves_all_budgets():
-    data = rows(10, 5, Groups(30, 20))
-    traces = []
-
-    @jax.jit
-    def run(test, key):
-        traces.append(1)
-        return jaxdp.run(test, key, data).p_value
-
-    for seed, epsilon in enumerate((0.1, 0.5, 2.0)):
-        run(UnitCircle(epsilon=epsilon, num_cases=30, num_controls=20), jax.random.key(seed))
-    assert len(traces) == 1

@@ -214,14 +214,7 @@ class TestSpec:
         """Whether a value counts by its distance, as in means and slopes; elsewhere by its rank, neighbours or cell."""
         return self.own_units is not None or bool(self.planning and self.planning.linear)
 
-    def as_published(
-        self,
-        name: str,
-        summary: str,
-        *,
-        true_epsilon: str,
-        planning: Planning | None = None,
-    ) -> TestSpec:
+    def as_published(self, name: str, summary: str, *, true_epsilon: str, planning: Planning | None = None) -> TestSpec:
         """The spec of the form that a paper states: chosen by name alone, without an effect of its own."""
         return dataclasses.replace(
             self,

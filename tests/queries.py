@@ -111,10 +111,7 @@ EVERY = {
     ),
     "describe": Asked(DescribeQuery, "describe DATA --schema SCHEMA", jaxdp.describe),
     "mic": Asked(
-        MICQuery,
-        "mic DATA --schema SCHEMA --x b --y c --cells 6",
-        jaxdp.mic,
-        {"x": "b", "y": "c", "max_cells": 6},
+        MICQuery, "mic DATA --schema SCHEMA --x b --y c --cells 6", jaxdp.mic, {"x": "b", "y": "c", "max_cells": 6}
     ),
     "mic of all pairs": Asked(
         MICQuery,

@@ -197,12 +197,7 @@ class RenyiFilter(_Accountant):
     _counts_rho: ClassVar[bool] = True
 
     def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        order: float | None = None,
-        relation: Relation = Relation.REPLACE_ONE,
+        self, *, epsilon: float, delta: float, order: float | None = None, relation: Relation = Relation.REPLACE_ONE
     ):
         super().__init__(relation)
         check.positive(epsilon=epsilon)
@@ -246,12 +241,7 @@ class ApproximateFilter(_Accountant):
     """
 
     def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        delta_sum: float = 0.0,
-        relation: Relation = Relation.REPLACE_ONE,
+        self, *, epsilon: float, delta: float, delta_sum: float = 0.0, relation: Relation = Relation.REPLACE_ONE
     ):
         super().__init__(relation)
         check.positive(epsilon=epsilon)

@@ -131,9 +131,7 @@ def audit(
         test, view = cases.find(method).audited(epsilon), loaded(cases.find(method).settings.view)
         sides = zip(jax.random.split(key_runs), attack, strict=True)
         found = lower_bound(
-            *(whole_runs(test, part, data, runs // 2, view) for part, data in sides),
-            alpha=alpha,
-            low_bits=False,
+            *(whole_runs(test, part, data, runs // 2, view) for part, data in sides), alpha=alpha, low_bits=False
         )
     else:
         if pairs:

@@ -207,14 +207,7 @@ def simulate(args: argparse.Namespace, settings: list, folder: Path, plan, first
     from jaxdp.simulate.engine import grid as engine
 
     with progress(settings, plan, first) as advance:
-        return engine.run(
-            settings,
-            folder,
-            plan,
-            resume=args.resume,
-            advance=advance,
-            **_how(args),
-        )
+        return engine.run(settings, folder, plan, resume=args.resume, advance=advance, **_how(args))
 
 
 def _how(args: argparse.Namespace) -> dict[str, Any]:

@@ -207,9 +207,5 @@ def all_pairs(
     else:
         values, cost, releases = pair_by_pair.run(test, key, mode, made, ledger=ledger)
     return PairwiseResult(
-        p_values=as_matrix(values, made.count),
-        cost=cost,
-        releases=releases,
-        mode=mode,
-        method=core.method_of(test),
+        p_values=as_matrix(values, made.count), cost=cost, releases=releases, mode=mode, method=core.method_of(test)
     )

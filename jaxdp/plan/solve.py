@@ -258,13 +258,7 @@ class PlannedTest:
 
 
 def power(
-    method: str,
-    *,
-    n: int,
-    epsilon: float,
-    effect: float,
-    setting: Setting | None = None,
-    **how: Unpack[Planned],
+    method: str, *, n: int, epsilon: float, effect: float, setting: Setting | None = None, **how: Unpack[Planned]
 ) -> float:
     """Probability that the test finds an effect, at n records and a budget of epsilon.
 

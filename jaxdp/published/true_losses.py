@@ -50,11 +50,7 @@ def noisy_rank_law(statistics, epsilon: float, sensitivity: float = 1.0):
 
 
 def noisy_rank_loss(
-    epsilon: float,
-    statistics: Any = WITNESS,
-    shifts: Any = WITNESS_SHIFTS,
-    *,
-    level_count: int | None = None,
+    epsilon: float, statistics: Any = WITNESS, shifts: Any = WITNESS_SHIFTS, *, level_count: int | None = None
 ) -> float:
     """Privacy loss of releasing the whole noisy rank (p-value), claimed to be epsilon.
 

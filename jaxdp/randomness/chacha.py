@@ -100,13 +100,7 @@ def _refuse_seed(seed):
 
 
 IMPLEMENTATION = jax.extend.random.define_prng_impl(
-    key_shape=(8,),
-    seed=_refuse_seed,
-    split=_split,
-    random_bits=_random_bits,
-    fold_in=_fold_in,
-    name=NAME,
-    tag=TAG,
+    key_shape=(8,), seed=_refuse_seed, split=_split, random_bits=_random_bits, fold_in=_fold_in, name=NAME, tag=TAG
 )
 
 

@@ -45,12 +45,6 @@ def draw(
     axes.set_xlim(curves["groups"][0]["at"][0], curves["groups"][0]["at"][-1])
     told = f"each band holds its whole curve with 95 % confidence, noise included; {p_values.describe(p_value)}"
     figure.legend(
-        loc="outside lower left",
-        ncols=2,
-        frameon=False,
-        fontsize=9,
-        title=told,
-        title_fontsize=9,
-        alignment="left",
+        loc="outside lower left", ncols=2, frameon=False, fontsize=9, title=told, title_fontsize=9, alignment="left"
     )
     return save(figure, path, simulation)

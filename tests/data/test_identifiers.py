@@ -35,7 +35,7 @@ def panel(name="subject", seed=0, visits=VISITS):
 def asked(table, **how):
     return jaxdp.test(
         table, x="dose", y="response", epsilon=1.0, key=jax.random.key(0),
-        **({"bounds": {"dose": (-4, 4), "response": (-4, 4)}} | how),
+        **({"bounds": {"dose": (-4, 4), "response": (-4, 4)}} | how)
     )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def test_a_word_for_a_person_needs_ten_values_and_a_number_of_something_thirty(n
         ("person.id", identifiers.PERSON), ("hhid", identifiers.PERSON), ("subject", identifiers.WORD),
         ("clinic_id", identifiers.NUMBER), ("paid", identifiers.LABEL), ("width", identifiers.LABEL),
         ("region", identifiers.LABEL), ("caseload", identifiers.LABEL),
-    ],
+    ]
 )  # fmt: skip
 def test_what_a_name_says(name, kind):
     assert identifiers.says(name) == kind

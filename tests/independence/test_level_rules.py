@@ -87,10 +87,7 @@ def query(tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("method", "flag"),
-    [("partition-gcm", "cells"), ("test-of-tests", "fit, small blocks")],
-)
+@pytest.mark.parametrize(("method", "flag"), [("partition-gcm", "cells"), ("test-of-tests", "fit, small blocks")])
 def test_the_command_line_prints_the_flag_beside_the_p_value(query, method, flag, tmp_path, capsys):
     assert main([*query, "--epsilon", "50", "--given", "c", "--method", method]) == 0
     told = capsys.readouterr().out

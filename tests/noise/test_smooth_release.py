@@ -175,8 +175,7 @@ def test_divergences_grow_with_the_shift():
 
 
 @pytest.mark.parametrize(
-    ("exact", "kind"),
-    [(scaled_normal.LaplaceLaw, SmoothLaplace), (scaled_normal.GaussianLaw, SmoothGaussian)],
+    ("exact", "kind"), [(scaled_normal.LaplaceLaw, SmoothLaplace), (scaled_normal.GaussianLaw, SmoothGaussian)]
 )
 def test_divergences_in_decimals_equal_the_floating_ones(exact, kind):
     rng = np.random.default_rng(4)

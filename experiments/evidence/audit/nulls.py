@@ -244,10 +244,7 @@ NULLS = {
     "private-gcm": Null(200, LIMIT, WINDOW_OF_BIAS, fields=WIDE),
     "private-gcm-paper": Null(200, LIMIT, WINDOW_OF_BIAS, fields=WIDE),
     "local-permutation": Null(
-        40,
-        AT_MOST,
-        "x and y independent given the cell (codes of z); each side at half the level",
-        fields=permutations,
+        40, AT_MOST, "x and y independent given the cell (codes of z); each side at half the level", fields=permutations
     ),
     "private-crt": Null(50, EXACT, "the law of x given z is the true one", fields=resamples),
     "private-crt-normal": _cells(TRUE_LAW),
@@ -269,10 +266,7 @@ NULLS = {
     "noisy-table": Null(600, LIMIT, "margins are estimated", fields={"num_null": 199}),
     "projected-chi2": Null(600, LIMIT, "margins are estimated", fields={"num_null": 99}),
     "goodness-of-fit": Null(
-        600,
-        EXACT,
-        "the law is the true one: Monte Carlo",
-        fields={"probabilities": [0.25, 0.5, 0.25], "num_null": 199},
+        600, EXACT, "the law is the true one: Monte Carlo", fields={"probabilities": [0.25, 0.5, 0.25], "num_null": 199}
     ),
     "test-of-tests": Null(
         600,

@@ -74,9 +74,7 @@ TABLES = {
         "fair.csv", lambda row: row["affairs"] > 0, {"yrs_married": (0, 40), "rate_marriage": (1, 5)}
     ),
     "anes96: vote by party": Case(
-        "anes96.csv",
-        lambda row: row["vote"] > 0,
-        {"age": (18, 100), "educ": (1, 7), "income": (1, 24), "PID": (0, 6)},
+        "anes96.csv", lambda row: row["vote"] > 0, {"age": (18, 100), "educ": (1, 7), "income": (1, 24), "PID": (0, 6)}
     ),
     "randhie: any visit by diseases": Case(
         "randhie.csv", lambda row: row["mdvis"] > 0, {"lncoins": (0, 5), "idp": None, "physlm": None, "disea": (0, 60)}

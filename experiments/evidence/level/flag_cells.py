@@ -251,15 +251,7 @@ CELLS_OF_RECORD = (
     Cell("5 in 100", ("kruskal-wallis",), groups(0.05), PAIR, 3000),
     Cell("5 in 100, few records", ("kruskal-wallis",), groups(0.05), PAIR, 500, 0.5),
     *(
-        Cell(
-            name,
-            RESIDUALS,
-            linear(explained, alike),
-            dict.fromkeys(("x", "y", *given), FOUR),
-            n,
-            epsilon,
-            given,
-        )
+        Cell(name, RESIDUALS, linear(explained, alike), dict.fromkeys(("x", "y", *given), FOUR), n, epsilon, given)
         for name, explained, alike, given in (
             ("z explains half", 0.5, 0.0, ONE),
             ("z explains 0.95", 0.95, 0.0, ONE),

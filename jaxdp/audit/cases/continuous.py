@@ -122,10 +122,7 @@ contrast_gcm = (
         attack_tightness=BestKnown(0.84, _WINDOWS),
     ),
     _contrasts(
-        fields={"enforce_rule": False},
-        label="curves",
-        attack_tightness=BestKnown(0.54, _CURVES),
-        bounds_only=True,
+        fields={"enforce_rule": False}, label="curves", attack_tightness=BestKnown(0.54, _CURVES), bounds_only=True
     ),
     _contrasts(
         fields={"num_rotations": 1, "closest": 0.5, "enforce_rule": False},

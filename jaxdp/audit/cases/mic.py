@@ -44,9 +44,7 @@ micr_geometric = (
 
 micr_laplace = (
     dataclasses.replace(
-        micr_geometric[0],
-        fields={"num_null": 39},
-        audit=AuditSettings(examples.uniform, fields=_FEW_CELLS),
+        micr_geometric[0], fields={"num_null": 39}, audit=AuditSettings(examples.uniform, fields=_FEW_CELLS)
     ),
     dataclasses.replace(
         micr_geometric[0],

@@ -53,9 +53,6 @@ private_crt_paper = (
 
 private_gcm_paper = (
     Example(
-        examples.bounded,
-        null=confounder.sine_confounder,
-        attack_tightness=BestKnown(0.23, _LOOSE),
-        worst_pairs=_WORST,
+        examples.bounded, null=confounder.sine_confounder, attack_tightness=BestKnown(0.23, _LOOSE), worst_pairs=_WORST
     ),
 )

@@ -55,11 +55,7 @@ best_tables = (
 every_table = (_tables(fields=_GROUPS, attack_tightness=1.0, audit=_audit("one_genotype"), cost_ratio=(1.5, math.inf)),)
 
 first_tables = (
-    _tables(
-        fields={**_GROUPS, "count": 2},
-        attack_tightness=0.99,
-        audit=_audit("one_genotype", "answers", count=1),
-    ),
+    _tables(fields={**_GROUPS, "count": 2}, attack_tightness=0.99, audit=_audit("one_genotype", "answers", count=1)),
 )
 
 _TWO_GROUPS = Example(

@@ -162,12 +162,7 @@ class FeatureGCM(BandTest):
         norm = budget["sums"].norm
         return {
             "sums": Sensitivity(
-                SUMS_MOVE,
-                norm,
-                Relation.REPLACE_ONE,
-                error=rounding,
-                lower=-2.0 * num_records,
-                upper=2.0 * num_records,
+                SUMS_MOVE, norm, Relation.REPLACE_ONE, error=rounding, lower=-2.0 * num_records, upper=2.0 * num_records
             ),
             "squares": Sensitivity(SQUARES_MOVE[norm], norm, Relation.REPLACE_ONE, lower=0.0, upper=1.0 * num_records),
         }

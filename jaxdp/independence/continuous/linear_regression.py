@@ -80,11 +80,7 @@ class LinearRegression(ResidualTest):
         furthest=lambda x, y: _own_units(x, y) if len(x[0].levels) == 2 else math.inf,  # on numbers it has no bound
         describe_effect=_describe_effect,
         planning=Planning(
-            formula="residuals:slope_power",
-            gaussian_formula="always",
-            min_records=50,
-            without_z=True,
-            linear=True,
+            formula="residuals:slope_power", gaussian_formula="always", min_records=50, without_z=True, linear=True
         ),
         theory="docs/theory/residual_scores.md",
     )

@@ -41,10 +41,7 @@ EXAMPLES = (
     _example(fields={"num_regions": 3, "num_null": 99}, label="regions"),
     _example(fields={"num_cells": 5, "weights": np.ones(5)}, label="weights"),
     _example(
-        fields={"by_person": True},
-        label="persons",
-        attack_tightness=REACHED | {"persons": 1.0},
-        audit=AuditSettings(),
+        fields={"by_person": True}, label="persons", attack_tightness=REACHED | {"persons": 1.0}, audit=AuditSettings()
     ),
     Example(
         examples.without_z,

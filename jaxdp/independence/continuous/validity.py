@@ -155,12 +155,7 @@ def contrast_rule(
         )
     sentence += LABELS if labels else CONTINUITY
     return Validity(
-        FLAG if flags else RUN,
-        sentence,
-        flags,
-        deviation=deviation,
-        curvature=2.0 * deviation / radius**2,
-        side=side,
+        FLAG if flags else RUN, sentence, flags, deviation=deviation, curvature=2.0 * deviation / radius**2, side=side
     )
 
 

@@ -77,9 +77,7 @@ class StratifiedRankTest(WithinCells):
             if shapes.x.shape[0] > self.max_records:
                 raise ValueError(f"more records than the public cap max_records={self.max_records}; give a larger cap.")
         return dataclasses.replace(
-            self,
-            levels=strata.levels_of(shapes),
-            num_strata=strata.num_strata(shapes, self._target(shapes.x.shape[0])),
+            self, levels=strata.levels_of(shapes), num_strata=strata.num_strata(shapes, self._target(shapes.x.shape[0]))
         )
 
     def summaries(self, data):

@@ -146,9 +146,7 @@ class EveryTable(GenomeTest):
     num_tables: int = jax.tree.static(default=1)
 
     spec: ClassVar[TestSpec] = _of_tables(
-        name="every-table",
-        summary="a test of every one of many case/control tables",
-        publishes=P_VALUE,
+        name="every-table", summary="a test of every one of many case/control tables", publishes=P_VALUE
     )
 
     def specialize(self, shapes):
@@ -185,9 +183,7 @@ class BestTables(GenomeTest):
     law: str = jax.tree.static(default=AUTO)
 
     spec: ClassVar[TestSpec] = _of_tables(
-        name="best-tables",
-        summary="the tables that depend most, and a test of each",
-        publishes=SELECTION,
+        name="best-tables", summary="the tables that depend most, and a test of each", publishes=SELECTION
     )
 
     def __post_init__(self):
@@ -328,9 +324,7 @@ class FirstTables(GenomeTest):
     noise_law: ClassVar[type[ThresholdNoise]] = ThresholdNoise
 
     spec: ClassVar[TestSpec] = _of_tables(
-        name="first-tables",
-        summary="the first tables that depend, by sparse vector",
-        publishes=SELECTION,
+        name="first-tables", summary="the first tables that depend, by sparse vector", publishes=SELECTION
     )
 
     def __post_init__(self):

@@ -89,15 +89,7 @@ def ladder(law: SmoothLaw, exponent: int, low: int, high: int) -> Ladder:
             epsilon, delta = map(dyadic_above, spent) if spent[1] else (dyadic_above(spent[0]), Fraction(0))
             rho = None if delta else epsilon**2 / 2
             facts = Certificate(
-                f"smooth_{law.name}",
-                Fraction(2) ** exponent,
-                width,
-                Fraction(1),
-                epsilon,
-                rho,
-                low,
-                high,
-                delta=delta,
+                f"smooth_{law.name}", Fraction(2) ** exponent, width, Fraction(1), epsilon, rho, low, high, delta=delta
             )
             return Ladder(facts, float(rung), table)
     raise ValueError(f"no certificate holds for {law.name} noise at this budget; give a smaller smoothness=.")

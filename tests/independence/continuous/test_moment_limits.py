@@ -41,7 +41,7 @@ def test_two_columns_of_levels_keep_their_interval():
     columns = {"x": x, "y": np.where(rng.random(2000) < 0.2, 1 - x, x)}
     answer = jaxdp.test(
         columns, x="x", y="y", epsilon=1.0, levels={"x": [0, 1], "y": [0, 1]}, method="winsorised-partial-correlation",
-        key=jax.random.key(0),
+        key=jax.random.key(0)
     )  # fmt: skip
     assert answer.interval[0] > 0.3
 
@@ -73,7 +73,7 @@ def test_bounds_absurdly_wide_find_nothing_and_say_so():
     columns = {"a": rng.normal(3e8, 2e4, 3000), "b": rng.normal(2e8, 2e4, 3000)}
     answer = jaxdp.test(
         columns, x="a", y="b", epsilon=1.0, bounds=dict.fromkeys("ab", (-1e9, 1e9)), key=jax.random.key(1),
-        method="winsorised-partial-correlation",
+        method="winsorised-partial-correlation"
     )  # fmt: skip
     assert answer.p_value == 1.0
     assert answer.effect is None

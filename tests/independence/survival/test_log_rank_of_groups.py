@@ -123,13 +123,7 @@ def test_with_next_to_no_noise_the_p_value_is_that_of_the_log_rank_test(ratio):
         sums = jnp.einsum("skbe,skbec->c", table, about.scores())
         squares = jnp.sum(table * about.squares())
         law = SeveralGroups.of(
-            sums,
-            squares,
-            about,
-            variance_noise=0.0,
-            unit=2.0,
-            mechanism=Laplace(1e6),
-            sensitivity=sensitivity,
+            sums, squares, about, variance_noise=0.0, unit=2.0, mechanism=Laplace(1e6), sensitivity=sensitivity
         )
         found, p_value = float(law.length()), float(law.p_value())
         estimate, (low, high) = law.effect()

@@ -66,6 +66,12 @@ def rows(path: pathlib.Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
+def write(path: pathlib.Path, measured: Iterable[dict]) -> None:
+    """Puts rows in place of those of a file, as `append`."""
+    path.write_text("")
+    append(path, measured)
+
+
 def append(path: pathlib.Path, measured: Iterable[dict]) -> None:
     """Adds rows to a file as they are measured, each with what it was run on."""
     facts = provenance()

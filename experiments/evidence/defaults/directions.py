@@ -6,9 +6,7 @@ The truth is that of the released cuts: the rank correlation of the groups in tw
 correlation of the two normal variables behind the columns. `one pivot`: intervals that leave out 0 where p > 0.05.
 """
 
-import argparse
 import functools
-import json
 from pathlib import Path
 
 import jax
@@ -16,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from experiments.record import provenance
+from experiments import record
 from jaxdp.data.dataset import Column, Data, Domain
 from jaxdp.independence.tables.quantile_table import default_bins
 from jaxdp.statistics import partition
@@ -99,32 +97,28 @@ def rows(replicates: int):
                     "found": float(np.mean(p_values <= 0.05 * (1 + 1e-6))),
                     "contradictions": int(np.sum(clear & (p_values > 0.05 * (1 + 1e-6)))),
                     "replicates": replicates,
-                    **provenance(),
                 }
 
 
 def table() -> str:
     """One line for each law and n; coverage (median width) for each epsilon."""
     found: dict[tuple, dict] = {}
-    for row in map(json.loads, RECORD.read_text(encoding="utf-8").splitlines()):
+    for row in record.rows(RECORD):
         found.setdefault((row["law"], row["n"]), {})[row["epsilon"]] = row
-    head = " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS)
-    lines = [f"| law | n | R (bins) | {head} | leaves out 0 | p <= .05 |", "|---|---|---|" + "---|" * 5]
+    lines = []
     for (law, n), cells in found.items():
         told = [f"{cells[e]['coverage']:.3f} ({cells[e]['width']:.2f})" for e in EPSILONS]
         of = [" / ".join(f"{cells[e]['truth']:.2f} ({cells[e]['bins']})" for e in EPSILONS)]
         rates = [" / ".join(f"{cells[e][name]:.2f}" for e in EPSILONS) for name in ("clear", "found")]
-        lines.append(f"| {' | '.join([law, str(n), *of, *told, *rates])} |")
-    return "\n".join(lines)
+        lines.append([law, n, *of, *told, *rates])
+    heads = ("law", "n", "R (bins)", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS), "leaves out 0", "p <= .05")
+    return record.markdown(heads, lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=400)
-    args = parser.parse_args()
-    with RECORD.open("w") as file:
-        for row in rows(args.replicates):
-            print(json.dumps(row), file=file, flush=True)
+    args = record.command_line(__doc__, 400).parse_args()
+    if not args.table:
+        record.write(RECORD, rows(args.replicates))
     print(table())
 
 

@@ -6,9 +6,8 @@ Laws of the values: normal; `ties`, four fifths of the records at the lower boun
 the sd in the last group, a null of medians and not of laws.
 """
 
-import argparse
 import functools
-import json
+import itertools
 from pathlib import Path
 
 import jax
@@ -16,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
+from experiments import record
 from experiments.evidence.defaults.shapes import EVEN, LEVEL, TENTH, shares
-from experiments.record import provenance
 from jaxdp.data.dataset import CATEGORICAL, Column, Data, Domain
 
 RECORD = Path(__file__).parent / "groups.jsonl"
@@ -57,32 +56,27 @@ def rows(replicates: int):
                         ).rate
                         for epsilon in EPSILONS
                     }
-                    yield head | {"rates": rates, "replicates": replicates, **provenance()}
+                    yield head | {"rates": rates, "replicates": replicates}
 
 
 def table() -> str:
     """One line for each number of groups, balance and law; a column for each n and epsilon."""
     found: dict[tuple, dict] = {}
     replicates = 0
-    for row in map(json.loads, RECORD.read_text(encoding="utf-8").splitlines()):
+    for row in record.rows(RECORD):
         head = (row["groups"], row["balance"], row["law"])
         found.setdefault(head, {})[row["n"]] = row["rates"]
         replicates = row["replicates"]
-    names = " | ".join(f"n {n}, epsilon {epsilon:g}" for n in NUMBERS for epsilon in EPSILONS)
-    lines = [f"| groups | balance | law ({replicates} nulls a cell) | {names} |", "|---|---|---|" + "---|" * 6]
-    for (groups, balance, law), cells in found.items():
-        rates = [f"{cells[n][str(epsilon)]:.3f}" for n in NUMBERS for epsilon in EPSILONS]
-        lines.append(f"| {groups} | {balance} | {law} | {' | '.join(rates)} |")
-    return "\n".join(lines)
+    places = list(itertools.product(NUMBERS, EPSILONS))
+    heads = ("groups", "balance", f"law ({replicates} nulls a cell)", *(f"n {n}, epsilon {e:g}" for n, e in places))
+    lines = ([*head, *(f"{cells[n][str(e)]:.3f}" for n, e in places)] for head, cells in found.items())
+    return record.markdown(heads, lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=2000)
-    args = parser.parse_args()
-    with RECORD.open("w") as file:
-        for row in rows(args.replicates):
-            print(json.dumps(row), file=file, flush=True)
+    args = record.command_line(__doc__, 2000).parse_args()
+    if not args.table:
+        record.write(RECORD, rows(args.replicates))
     print(table())
 
 

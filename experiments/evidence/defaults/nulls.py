@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from experiments.evidence.defaults.rule import NULLS, beaten, default_of, first_shape, records, rows
+from experiments.evidence.defaults.rule import NULLS, beaten, default_of, first_shape, records
 from experiments.evidence.defaults.shapes import CODED, LEVEL, MIXED, NUMBER, TWO, Shape, cut, cuts_of, observed
-from experiments.record import append
+from experiments.record import append, rows
 from jaxdp import catalogue
 from jaxdp.data import Column, Data, Domain
 from jaxdp.data.dataset import CATEGORICAL, ORDINAL

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 from experiments.evidence.defaults import directions, groups
-from experiments.evidence.defaults.rule import NULLS, RECORD, lost, rows, shape_of
+from experiments.evidence.defaults.rule import NULLS, RECORD, lost, shape_of
 from experiments.evidence.defaults.shapes import EVEN, Z_KINDS, Z_WORDS, Shape
+from experiments.record import markdown, rows
 from jaxdp import catalogue
 from jaxdp.data import Column
 from jaxdp.data.dataset import CONTINUOUS, ORDINAL
@@ -37,8 +38,7 @@ def kinds_measured() -> str:
         shape = shape_of(row["shape"])
         counts = "x".join(str(count) for count in shape.levels if count)
         measured.setdefault((frozenset(map(_side, shape.columns)), shape.z), set()).add(counts or "measured")
-    lines = [f"| columns | {' | '.join(['no Z', *Z_WORDS.values()])} |", "|---|" + "---|" * len(Z_KINDS)]
-    names = list(SIDES)
+    lines, names = [], list(SIDES)
     for i, first in enumerate(names):
         for second in names[i:]:
             kinds, levels = zip(SIDES[first], SIDES[second], strict=True)
@@ -47,8 +47,8 @@ def kinds_measured() -> str:
                 default = catalogue.default(Shape(*kinds, levels, EVEN, "line", 0.3, z).domain(True)).name
                 told = measured.get((frozenset((first, second)), z))
                 cells.append(f"`{default}`: {', '.join(sorted(told))}" if told else f"`{default}`, not measured")
-            lines.append(f"| {first}, {second} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+            lines.append([f"{first}, {second}", *cells])
+    return markdown(["columns", "no Z", *Z_WORDS.values()], lines)
 
 
 def _side(column: Column) -> str:
@@ -67,16 +67,13 @@ def records_needed() -> str:
             head = (row["kind"], shape.balance, f"{shape.law} {shape.strength:g}", row["not_private"])
             default = row["test"] == catalogue.default(shape.domain(True)).name
             found.setdefault((*head, row["test"], default), {})[row["epsilon"]] = row["records"]
-    lines = [
-        "| columns | levels | law | not private | test | epsilon 0.5 | 1 | 2 |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for (kind, balance, law, plain, test, default), cells in found.items():
         name = (f"**`{test}`**" if default else f"`{test}`") + (f", {AFTER[test]}" if test in AFTER else "")
         name += " (level lost)" if test in none[kind] else ""
         told = [("more" if cells[e] is None else str(cells[e])) if e in cells else "" for e in (0.5, 1.0, 2.0)]
-        lines.append(f"| {' | '.join([kind, balance, law, str(plain or ''), name, *told])} |")
-    return "\n".join(lines)
+        lines.append([kind, balance, law, plain or "", name, *told])
+    return markdown(("columns", "levels", "law", "not private", "test", "epsilon 0.5", "1", "2"), lines)
 
 
 def level_given_z() -> str:
@@ -85,12 +82,11 @@ def level_given_z() -> str:
     for row in rows(NULLS):
         found.setdefault((row["kind"], row["null"], row["test"]), {})[row["epsilon"]] = row["rate"]
     epsilons = sorted({epsilon for cells in found.values() for epsilon in cells})
-    lines = [f"| columns | null | test | {' | '.join(f'epsilon {e:g}' for e in epsilons)} |"]
-    lines.append("|---|---|---|" + "---|" * len(epsilons))
-    for (kind, null, test), cells in found.items():
-        told = [f"{cells[epsilon]:.3f}" for epsilon in epsilons]
-        lines.append(f"| {' | '.join([kind, null, f'`{test}`', *told])} |")
-    return "\n".join(lines)
+    lines = (
+        [kind, null, f"`{test}`", *(f"{cells[epsilon]:.3f}" for epsilon in epsilons)]
+        for (kind, null, test), cells in found.items()
+    )
+    return markdown(["columns", "null", "test", *(f"epsilon {e:g}" for e in epsilons)], lines)
 
 
 def level_of_defaults() -> str:
@@ -101,12 +97,12 @@ def level_of_defaults() -> str:
         head = (row["kind"], shape.balance, row["test"], row["replicates"])
         found.setdefault(head, {})[row["n"], row["epsilon"]] = row["rate"]
     places = sorted({place for cells in found.values() for place in cells})
-    names = " | ".join(f"n {n}, epsilon {epsilon:g}" for n, epsilon in places)
-    lines = [f"| columns | levels | default | nulls a cell | {names} |", "|---|---|---|---|" + "---|" * len(places)]
+    lines = []
     for (kind, balance, test, replicates), cells in found.items():
         told = [f"{cells[place]:.3f}" if place in cells else "" for place in places]
-        lines.append(f"| {' | '.join([kind, balance, f'`{test}`', str(replicates), *told])} |")
-    return "\n".join(lines)
+        lines.append([kind, balance, f"`{test}`", replicates, *told])
+    names = (f"n {n}, epsilon {epsilon:g}" for n, epsilon in places)
+    return markdown(["columns", "levels", "default", "nulls a cell", *names], lines)
 
 
 def filled(text: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import binom
 
 from experiments.evidence.defaults.shapes import SEEN_BY, Shape
+from experiments.record import rows
 from jaxdp import catalogue
 from jaxdp.spec import ANY
 
@@ -23,11 +24,6 @@ FEWER = 0.8  # of the default's records
 TOLERATED, RARE = 0.06, 1e-4  # a level that is kept, and how rarely its measurement says otherwise
 
 Cells = dict[tuple[str, float], dict[str, float]]
-
-
-def rows(path: Path) -> list[dict]:
-    """The lines of a record; none where there is no file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def shape_of(found: dict) -> Shape:

@@ -11,7 +11,6 @@ the statistic is scaled, and the answer flagged.
 """
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 
@@ -20,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
+from experiments import record
 from experiments.evidence.defaults.shapes import EVEN, LEVEL
-from experiments.record import command_line, fill, provenance
 from jaxdp import catalogue
 from jaxdp.data.dataset import CATEGORICAL, Column, Data, Domain
 
@@ -106,29 +105,26 @@ def rows(replicates: int):
                 chances, key = np.float32(cells(*shape, margins, balance).ravel()), next(keys)
                 rates = [rate(key, chances) for rate in measure]
                 head = {"shape": shape, "margins": margins, "strata": balance, "rates": rates}
-                yield head | {"replicates": replicates, **provenance()}
+                yield head | {"replicates": replicates}
 
 
 def table() -> str:
     """One line for each null, a column for each n and epsilon."""
-    found = list(map(json.loads, RECORD.read_text(encoding="utf-8").splitlines()))
-    names = " | ".join(f"epsilon {epsilon:g}, clearance {clearance:g}" for epsilon, clearance in CELLS)
-    lines = [f"| strata, levels ({found[0]['replicates']} nulls a cell) | margins | strata | {names} |"]
-    lines.append("|" + "---|" * (3 + len(CELLS)))
+    found, lines = record.rows(RECORD), []
     for row in found:
         strata, r, c = row["shape"]
-        rates = " | ".join(f"{rate:.3f}" for rate in row["rates"])
-        lines.append(f"| {strata}, {r} x {c} | {row['margins']} | {row['strata']} | {rates} |")
-    return "\n".join(lines)
+        lines.append([f"{strata}, {r} x {c}", row["margins"], row["strata"], *(f"{rate:.3f}" for rate in row["rates"])])
+    names = (f"epsilon {epsilon:g}, clearance {clearance:g}" for epsilon, clearance in CELLS)
+    return record.markdown(
+        [f"strata, levels ({found[0]['replicates']} nulls a cell)", "margins", "strata", *names], lines
+    )
 
 
 def main() -> None:
-    args = command_line(__doc__, 500).parse_args()
+    args = record.command_line(__doc__, 500).parse_args()
     if not args.table:
-        with RECORD.open("w") as file:
-            for row in rows(args.replicates):
-                print(json.dumps(row), file=file, flush=True)
-    fill(PAGE, "strata", table())
+        record.write(RECORD, rows(args.replicates))
+    record.fill(PAGE, "strata", table())
 
 
 if __name__ == "__main__":

@@ -327,7 +327,6 @@ def run(test: Any, key: Any, data: Any, *, ledger: Account | None = None) -> Res
 
 
 def _require_p_value(test) -> None:
-    """Raises TypeError for a query without a p-value, which is released and not run."""
     if isinstance(test, PrivateQuery) and not isinstance(test, PrivateTest):
         raise TypeError(
             f"{method_of(test)} has no p-value to run for: jaxdp.release(test, key, data) gives what it releases."

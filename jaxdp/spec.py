@@ -291,5 +291,4 @@ def without_z(domain: Domain) -> bool:
 
 
 def on_a_line_without_z(domain: Domain) -> bool:
-    """x and y on a line, no Z."""
     return not domain.z and on_a_line(domain)

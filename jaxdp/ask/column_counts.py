@@ -103,5 +103,4 @@ class ColumnCounts(PrivateQuery):
         return float(jnp.sqrt(self.mechanism_in_force().variance(self.sensitivity(num_records))))
 
     def columns_of(self, counts: Any) -> list[np.ndarray]:
-        """The counts of each column."""
         return np.split(np.asarray(counts, float), np.cumsum(self.sizes)[:-1])

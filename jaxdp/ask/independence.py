@@ -120,7 +120,6 @@ class Query(TableQuery[Answer]):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All of its columns."""
         return (*self.x, *self.y, *self.given)
 
     @property

@@ -50,7 +50,6 @@ class FeatureColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
         return (*self.columns, *self.given)
 
     def of_values(self, values: np.ndarray) -> Data:

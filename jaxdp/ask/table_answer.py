@@ -27,7 +27,6 @@ class TableAnswer:
     content: Mapping[str, Any]
 
     def page_title(self) -> str:
-        """The title of its page."""
         return self.page or self.content["title"]
 
     def to_dict(self) -> dict[str, Any]:

@@ -41,7 +41,6 @@ def add_keywords(parser: Any, *calls: Any, required: bool = True) -> None:
 
 
 def option(name: str, said: Keyword) -> str:
-    """The option of a keyword."""
     return said.flag or f"--{name.replace('_', '-')}"
 
 

@@ -173,14 +173,12 @@ def add_run(parser: argparse.ArgumentParser, out: str) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """--json."""
     parser.add_argument(
         "--json", action="store_true", help="print the content of the result file (JSON) in place of text"
     )
 
 
 def add_out(parser: argparse.ArgumentParser, default: str) -> None:
-    """--out DIR."""
     parser.add_argument("--out", default=default, metavar="DIR", help=f"folder for the results (default {default})")
 
 

@@ -211,7 +211,6 @@ def simulate(args: argparse.Namespace, settings: list, folder: Path, plan, first
 
 
 def _how(args: argparse.Namespace) -> dict[str, Any]:
-    """Batch, memory and devices of a run."""
     return {"batch_size": args.batch_size or AUTO, "memory": args.memory, "devices": _devices(args)}
 
 

@@ -232,5 +232,4 @@ def _cycles(*cycles: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name as a TOML key or text."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) and name else json.dumps(name, ensure_ascii=False)

@@ -46,7 +46,6 @@ class Columns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
         return (*self.x, *self.y, *self.given)
 
     def coded(self, piece: Mapping[str, Any]) -> Data:

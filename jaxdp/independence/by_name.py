@@ -29,7 +29,6 @@ class ByName(PrivateTest):
 
     @property
     def spec(self) -> TestSpec:  # type: ignore[override]
-        """That of the entry."""
         return self.entry.spec
 
     @property

@@ -313,7 +313,6 @@ def power_of(kind, setting: Setting, n: int, epsilon, effect: float, level: floa
 
 
 def logistic_power(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
-    """`LogisticRegression` by `power_of`."""
     return power_of(LogisticRegression, setting, n, epsilon, effect, level)
 
 

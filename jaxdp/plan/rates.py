@@ -67,5 +67,4 @@ class PoissonSetting(RegressionSetting):
 
 
 def poisson_power(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
-    """`PoissonRegression` by `power_of`."""
     return power_of(PoissonRegression, setting, n, epsilon, effect, level)

@@ -111,7 +111,6 @@ def put_json(folder: Path, name: str, content: Any) -> Path:
 
 
 def put_text(folder: Path, name: str, text: str) -> Path:
-    """`put` of a text in UTF-8."""
     return put(folder, name, lambda path: path.write_text(text, encoding="utf-8", newline=""))
 
 

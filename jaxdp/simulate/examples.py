@@ -33,12 +33,10 @@ def bounded(key, n: int) -> Data:
 
 
 def in_a_schema(key, n: int) -> Data:
-    """`continuous` as a schema scales it to [-1, 1]."""
     return _scaled(continuous(key, n))
 
 
 def gradual_in_a_schema(key, n: int) -> Data:
-    """`gradual` as a schema scales it to [-1, 1]."""
     return _scaled(gradual(key, n))
 
 
@@ -54,7 +52,6 @@ def several_columns(key, n: int) -> Data:
 
 
 def without_z(key, n: int) -> Data:
-    """`continuous` without its z."""
     return dataclasses.replace(continuous(key, n), z=None)
 
 

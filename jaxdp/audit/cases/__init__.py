@@ -36,7 +36,6 @@ class Configured:
 
     @property
     def name(self) -> str:
-        """Name of the test and label of the example."""
         return "-".join(part for part in (self.entry.name, self.example.label) if part)
 
     @property

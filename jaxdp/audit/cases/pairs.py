@@ -7,7 +7,6 @@ from jaxdp.simulate import examples
 
 
 def _of_cells(cls, epsilon, **fields):
-    """All pairs by `PartitionGCM`."""
     return cls(test=PartitionGCM(epsilon=epsilon, **fields))
 
 

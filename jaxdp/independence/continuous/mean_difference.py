@@ -66,7 +66,6 @@ def groups_and_response(x, y):
 
 
 def own_units(x, y) -> float:
-    """Half the range of the response."""
     return groups_and_response(x[0], y[0])[1].half_range
 
 

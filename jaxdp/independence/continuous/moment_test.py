@@ -295,7 +295,6 @@ class MomentTest(PrivateTest):
         return self.mechanism_in_force().combined_p_value(null.value, null.sd, null.noise)
 
     def is_narrow(self, release):
-        """Whether any column is narrow."""
         return jnp.any(self.narrow_columns(release))
 
     def narrow_columns(self, release):
@@ -426,7 +425,6 @@ def _with_centres(test, query, released):
 
 
 def _with_scales(test, query, released):
-    """The test in units of the released scales."""
     return dataclasses.replace(test, scales=query.chosen(released) * query.bound / NORMAL_QUARTILE)
 
 

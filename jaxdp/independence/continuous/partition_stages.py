@@ -100,7 +100,6 @@ class AxisSelection(PrivateQuery):
 
 
 def select(test, query, released):
-    """The test on the two released axes."""
     return dataclasses.replace(test, axes=(released.value["x"], released.value["y"]))
 
 

@@ -384,7 +384,6 @@ def _with_centres(test, query, released):
 
 
 def _with_scales(test, query, released):
-    """The test in units of the released scales."""
     return dataclasses.replace(test, scales=query.chosen(released))
 
 

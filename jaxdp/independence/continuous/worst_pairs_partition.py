@@ -64,12 +64,10 @@ def three_columns(x, y, z):
 
 
 def cells_with_columns():
-    """`cells` in several columns of x and y."""
     return cells(shape=several_columns)
 
 
 def cells_with_axes():
-    """`cells` in five columns of z."""
     return cells(shape=five_axes)
 
 

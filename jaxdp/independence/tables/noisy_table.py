@@ -125,7 +125,6 @@ class NoisyCounts(PrivateTest):
         return bool(self.of_persons(shapes).by_person)
 
     def partial(self, chunk, num_records=None):
-        """The table of a chunk."""
         return sums.table(self.columns(chunk), self.all_levels)
 
     def in_stages(self):

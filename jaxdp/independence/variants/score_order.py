@@ -17,7 +17,6 @@ MODEL, MEAN, CHOICE, LINES = "model", "mean", "choice", "lines"  # stages, in th
 
 
 def with_model(test, query, released):
-    """The test about the released null model."""
     return dataclasses.replace(test, model=query.model(released))
 
 
@@ -27,7 +26,6 @@ def with_mean(test, query, released):
 
 
 def with_choice(test, query, released):
-    """The test of the chosen variants."""
     return dataclasses.replace(test, indices=released.value)
 
 

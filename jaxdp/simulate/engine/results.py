@@ -181,7 +181,6 @@ def is_simulation(folder: str | os.PathLike) -> bool:
 
 
 def record_files(folder: str | os.PathLike) -> list[Path]:
-    """The record files of a folder."""
     return sorted(path for path in (Path(folder) / RECORDS).glob("*") if path.is_file())
 
 

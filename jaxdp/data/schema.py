@@ -368,23 +368,15 @@ class Schema:
         return rule.scaled_columns() if form == SCALED else rule.code_column()
 
     def _checked_table(
-        self,
-        source,
-        forms: Mapping[str, str],
-        given: Sequence[str],
-        strict: bool,
-        records: int | None,
-        report: ParseReport | None,
-        shuffled: bool,
-        draws: int = 1,
+        self, source, forms: Mapping[str, str], given: Sequence[str], *, report: ParseReport | None, **how: Any
     ) -> dict[str, np.ndarray]:
         """As `_table`; refused where `jaxdp.test`, or `jaxdp.discover`, refuses the columns for cells without a value.
 
         A report of the caller's own is for the caller to judge, and strict reading never refuses a cell. given: those
         that may be conditioned on; all of them in a search.
         """
-        own = ParseReport() if report is None and not strict else None
-        table = self._table(source, forms, strict, records, own if report is None else report, shuffled, draws)
+        own = ParseReport() if report is None and not how["strict"] else None
+        table = self._table(source, forms, own if report is None else report, **how)
         if own is None:
             return table
         if harm := own.harm(given, clipped_z=True):
@@ -395,14 +387,7 @@ class Schema:
         return table
 
     def _table(
-        self,
-        source,
-        forms: Mapping[str, str],
-        strict: bool,
-        records: int | None,
-        report: ParseReport | None,
-        shuffled: bool,
-        draws: int = 1,
+        self, source, forms, report: ParseReport | None, *, strict: bool, records: Any, shuffled: bool, draws: int = 1
     ) -> dict[str, np.ndarray]:
         """name -> (n, columns) array, (n, draws, columns) for several draws; read in pieces: numbers are kept."""
         if records is not None and (isinstance(records, bool) or not isinstance(records, int) or records < 1):

@@ -12,6 +12,7 @@ among all data sets. `plain_*`: Welch's interval without privacy on the same dat
 
 import dataclasses
 import functools
+import itertools
 import math
 import time
 from pathlib import Path
@@ -21,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
-from experiments.record import append, command_line, fill, keys_of, rows
+from experiments.record import append, command_line, fill, keys_of, markdown, rows, settings
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
@@ -200,9 +201,7 @@ def cell(row: dict) -> str:
 def tables() -> str:
     """The tables of the page."""
     found = {(row["design"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    columns = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
-    head = "| design | truth | " + " | ".join(f"{n}, {epsilon:g}" for n, epsilon in columns) + " |\n"
-    rule = "|" + "---|" * (len(columns) + 2) + "\n"
+    columns = list(itertools.product(RECORDS, EPSILONS))
 
     def table(of):
         lines = []
@@ -210,8 +209,8 @@ def tables() -> str:
             cells = [found.get((name, *column)) for column in columns]
             if any(cells):
                 shown = [of(row) if row else "" for row in cells]
-                lines.append("| " + " | ".join([name, f"{next(filter(None, cells))['truth']:.3f}", *shown]) + " |")
-        return head + rule + "\n".join(lines) + "\n"
+                lines.append([name, f"{next(filter(None, cells))['truth']:.3f}", *shown])
+        return markdown(["design", "truth", *settings(columns)], lines) + "\n"
 
     def width(row):
         return f"{row['width'] / row['plain_width']:.2f}" if row["width"] and row["answered"] >= 0.1 else "none"
@@ -229,15 +228,12 @@ def power_table() -> str:
     """Power against the winsorised form."""
     found = {(r["method"], r["design"], r["n"], r["epsilon"], r["shift"]): r for r in rows(POWER_RECORD)}
     shifts = sorted({key[-1] for key in found})
-    head = "| bounds | n | epsilon | " + " | ".join(f"{shift:g} sd" for shift in shifts) + " |\n"
     lines = []
-    for design in POWER_DESIGNS:
-        for n in POWER_RECORDS:
-            for epsilon in EPSILONS:
-                at = [[found.get((m, design, n, epsilon, s)) for m in METHODS] for s in shifts]
-                shown = [" / ".join(f"{row['rejected']:.2f}" for row in pair if row) for pair in at]
-                lines.append(f"| {design} | {n} | {epsilon:g} | " + " | ".join(shown) + " |")
-    return head + "|" + "---|" * (len(shifts) + 3) + "\n" + "\n".join(lines) + "\n"
+    for design, n, epsilon in itertools.product(POWER_DESIGNS, POWER_RECORDS, EPSILONS):
+        at = [[found.get((m, design, n, epsilon, s)) for m in METHODS] for s in shifts]
+        shown = [" / ".join(f"{row['rejected']:.2f}" for row in pair if row) for pair in at]
+        lines.append([design, n, f"{epsilon:g}", *shown])
+    return markdown(["bounds", "n", "epsilon", *(f"{shift:g} sd" for shift in shifts)], lines) + "\n"
 
 
 METHODS = ("mean-difference", "winsorised-mean-difference")
@@ -258,18 +254,13 @@ def main() -> None:
 def measured(args):
     """The rows, one by one."""
     if args.power:
-        for method in METHODS:
-            for name, design in POWER_DESIGNS.items():
-                for n in POWER_RECORDS:
-                    for epsilon in EPSILONS:
-                        for shift in POWER_SHIFTS:
-                            moved = dataclasses.replace(design, shift=shift)
-                            yield measure(name, moved, n, epsilon, args.replicates, method)
+        every = itertools.product(METHODS, POWER_DESIGNS, POWER_RECORDS, EPSILONS, POWER_SHIFTS)
+        for method, name, n, epsilon, shift in every:
+            moved = dataclasses.replace(POWER_DESIGNS[name], shift=shift)
+            yield measure(name, moved, n, epsilon, args.replicates, method)
         return
-    for n in args.records:
-        for name in args.only:
-            for epsilon in EPSILONS:
-                yield measure(name, DESIGNS[name], n, epsilon, args.replicates)
+    for n, name, epsilon in itertools.product(args.records, args.only, EPSILONS):
+        yield measure(name, DESIGNS[name], n, epsilon, args.replicates)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
+from experiments.evidence.coverage.mann_whitney import shared
 from experiments.record import append, command_line, fill, keys_of, markdown, rows, settings
 from jaxdp import NoisyTableChi2, QuantileTable, core
 from jaxdp.independence.tables.noisy_table import multinomial_by_binomials
@@ -153,37 +154,28 @@ def designs():
     return [*along, APART]
 
 
-def table() -> str:
-    """Coverage and width, with the width without privacy, of each design; a column for each n and epsilon."""
-    names = ("shape", "margins", "law", "v")
-    found = {(*(row[name] for name in names), row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    columns = list(itertools.product(RECORDS, EPSILONS))
-    lines = []
-
-    def cell(row):
-        if row is None:
-            return ""
-        if row["answered"] < 0.1:
-            return "none"
-        part = "" if row["answered"] >= 0.995 else f" of {row['answered']:.2f}"
-        return f"{row['covered']:.3f}{part}, {row['width']:.2f} ({row['plain_width']:.2f})"
-
-    for shape, margins, law, size in designs():
-        key = ("x".join(map(str, shape)), margins, law, size)
-        cells = [found.get((*key, *column)) for column in columns]
-        lines.append([*key[:3], f"{size:.3g}", *map(cell, cells)])
-    return markdown(["table", "margins", "law", "V", *settings(columns)], lines) + "\n"
+def told(row: dict) -> str:
+    """Coverage and width, with the width without privacy."""
+    return "none" if row["answered"] < 0.1 else f"{shared(row)}, {row['width']:.2f} ({row['plain_width']:.2f})"
 
 
-def main() -> None:
-    parser = command_line(__doc__, 200)
-    parser.add_argument("--records", nargs="*", type=int, default=RECORDS)
+def run(doc: str, record: Path, facts: tuple[str, str], records, designs: list, measure, told) -> None:
+    """The command of a record of tables of levels. designs: (shape, fact, law, V). facts: the fact's name, V's format."""
+    parser = command_line(doc, 200)
+    parser.add_argument("--records", nargs="*", type=int, default=records)
     args = parser.parse_args()
     if args.table:
-        return fill(PAGE, "levels", table())
-    cells = itertools.product(args.records, designs(), EPSILONS)
-    append(RECORD, (measure(n, epsilon, args.replicates, *design) for n, design, epsilon in cells))
+        fact, form = facts
+        found = {(*(row[name] for name in ("shape", fact, "law", "v", "n", "epsilon")),): row for row in rows(record)}
+        columns, lines = list(itertools.product(records, EPSILONS)), []
+        for shape, *key, size in designs:
+            cells = [found.get(("x".join(map(str, shape)), *key, size, *column)) for column in columns]
+            shown = ("" if row is None else told(row) for row in cells)
+            lines.append(["x".join(map(str, shape)), *key, format(size, form), *shown])
+        return fill(PAGE, record.stem, markdown(["table", fact, "law", "V", *settings(columns)], lines) + "\n")
+    cells = itertools.product(args.records, designs, EPSILONS)
+    append(record, (measure(n, epsilon, args.replicates, *design) for n, design, epsilon in cells))
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, RECORD, ("margins", ".3g"), RECORDS, designs(), measure, told)

@@ -19,14 +19,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.evidence.coverage.levels import margin, verdicts
-from experiments.record import append, command_line, fill, keys_of, markdown, rows, settings
+from experiments.evidence.coverage.levels import margin, run, verdicts
+from experiments.evidence.coverage.mann_whitney import shared
+from experiments.record import keys_of
 from jaxdp import StratifiedTable, core
 from jaxdp.independence.tables.noisy_table import multinomial_by_binomials
 
 RECORD = Path(__file__).parent / "levels_in_strata.jsonl"
-PAGE = Path(__file__).parents[3] / "docs" / "evidence" / "coverage.md"
-RECORDS, EPSILONS = (1000, 5000), (0.5, 1.0, 4.0)
+RECORDS = (1000, 5000)
 SHAPES = ((2, 2), (3, 4))
 STRATA = {"alike": np.full(4, 0.25), "halving": np.array([8.0, 4.0, 2.0, 1.0]) / 15.0}
 PARTS = {  # of the coupling, in each stratum
@@ -112,41 +112,12 @@ def measure(n: int, epsilon: float, replicates: int, shape, strata: str, law: st
     }
 
 
-def table() -> str:
-    """Coverage, share of p <= 0.05 and width of each design; a column for each n and epsilon."""
-    names = ("shape", "strata", "law", "v")
-    found = {(*(row[name] for name in names), row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    columns = list(itertools.product(RECORDS, EPSILONS))
-    lines = []
-
-    def cell(row):
-        if row is None:
-            return ""
-        if row["answered"] < 0.1:
-            return f"none, {row['rejected']:.2f}"
-        part = "" if row["answered"] >= 0.995 else f" of {row['answered']:.2f}"
-        return f"{row['covered']:.3f}{part}, {row['width']:.2f}, {row['rejected']:.2f}"
-
-    for shape, strata, (law, size) in itertools.product(SHAPES, STRATA, LAWS):
-        key = ("x".join(map(str, shape)), strata, law, size)
-        cells = [found.get((*key, *column)) for column in columns]
-        lines.append([*key[:3], f"{size:g}", *map(cell, cells)])
-    return markdown(["table", "strata", "law", "V", *settings(columns)], lines) + "\n"
-
-
-def main() -> None:
-    parser = command_line(__doc__, 200)
-    parser.add_argument("--records", nargs="*", type=int, default=RECORDS)
-    args = parser.parse_args()
-    if args.table:
-        return fill(PAGE, "levels_in_strata", table())
-    cells = itertools.product(args.records, SHAPES, STRATA, LAWS, EPSILONS)
-    found = (
-        measure(n, epsilon, args.replicates, shape, strata, law, size)
-        for n, shape, strata, (law, size), epsilon in cells
-    )
-    append(RECORD, found)
+def told(row: dict) -> str:
+    """Coverage, width and the share of p <= 0.05."""
+    rejected = f"{row['rejected']:.2f}"
+    return f"none, {rejected}" if row["answered"] < 0.1 else f"{shared(row)}, {row['width']:.2f}, {rejected}"
 
 
 if __name__ == "__main__":
-    main()
+    every = [(shape, strata, *law) for shape, strata, law in itertools.product(SHAPES, STRATA, LAWS)]
+    run(__doc__, RECORD, ("strata", "g"), RECORDS, every, measure, told)

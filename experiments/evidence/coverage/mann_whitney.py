@@ -168,33 +168,34 @@ def measure(name: str, design: Design, n: int, epsilon: float, replicates: int) 
     }
 
 
-def table() -> str:
-    """Coverage and width, with DeLong's width, of each design; a column for each n and epsilon."""
-    found = {(row["design"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    columns = list(itertools.product(RECORDS, EPSILONS))
-
-    def cell(row):
-        if row["answered"] < 0.1:
-            return "none"
-        part = "" if row["answered"] >= 0.995 else f" of {row['answered']:.2f}"
-        return f"{row['covered']:.3f}{part}, {row['width']:.2f} ({row['plain_width']:.2f})"
-
-    every = {name: [found[name, *column] for column in columns] for name in DESIGNS}
-    lines = ([name, f"{cells[0]['truth']:.3f}", *map(cell, cells)] for name, cells in every.items())
-    return markdown(["design", "truth", *settings(columns)], lines) + "\n"
+def told(row: dict) -> str:
+    """Coverage and width, with DeLong's width."""
+    if row["answered"] < 0.1:
+        return "none"
+    return f"{shared(row)}, {row['width']:.2f} ({row['plain_width']:.2f})"
 
 
-def main() -> None:
-    parser = command_line(__doc__, 2000)
-    parser.add_argument("--only", nargs="*", default=tuple(DESIGNS), choices=tuple(DESIGNS))
+def shared(row: dict) -> str:
+    """Coverage, with the share that was answered where that is not all."""
+    return f"{row['covered']:.3f}" + ("" if row["answered"] >= 0.995 else f" of {row['answered']:.2f}")
+
+
+def run(doc: str, replicates: int, record: Path, designs: dict, measure, told) -> None:
+    """The command of a record of designs, whose table has a column for each n and epsilon."""
+    parser = command_line(doc, replicates)
+    parser.add_argument("--only", nargs="*", default=tuple(designs), choices=tuple(designs))
     parser.add_argument("--records", nargs="*", type=int, default=RECORDS)
     args = parser.parse_args()
     if args.table:
-        return fill(PAGE, "mann_whitney", table())
+        found = {(row["design"], row["n"], row["epsilon"]): row for row in rows(record)}
+        columns = list(itertools.product(RECORDS, EPSILONS))
+        every = {name: [found[name, *column] for column in columns] for name in designs}
+        lines = ([name, f"{cells[0]['truth']:.3f}", *map(told, cells)] for name, cells in every.items())
+        return fill(PAGE, record.stem, markdown(["design", "truth", *settings(columns)], lines) + "\n")
     cells = itertools.product(args.records, args.only, EPSILONS)
     with jax.enable_x64(True):
-        append(RECORD, (measure(name, DESIGNS[name], n, epsilon, args.replicates) for n, name, epsilon in cells))
+        append(record, (measure(name, designs[name], n, epsilon, args.replicates) for n, name, epsilon in cells))
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, 2000, RECORD, DESIGNS, measure, told)

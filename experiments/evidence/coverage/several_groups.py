@@ -11,7 +11,6 @@ out 0.5 exactly if p <= 0.05.
 
 import dataclasses
 import functools
-import itertools
 import time
 from pathlib import Path
 
@@ -21,14 +20,12 @@ import numpy as np
 from scipy import special
 
 from experiments.evidence.coverage import mann_whitney
-from experiments.record import append, command_line, fill, keys_of, markdown, rows, settings
+from experiments.record import keys_of
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import CATEGORICAL, Column, Data, Domain
 from jaxdp.spec import Options
 
 RECORD = Path(__file__).parent / "several_groups.jsonl"
-PAGE = mann_whitney.PAGE
-RECORDS, EPSILONS = (200, 1000, 5000), (0.5, 1.0, 4.0)
 QUANTILES = 200_000
 SEED = 41
 
@@ -151,33 +148,12 @@ def measure(name: str, design: Design, n: int, epsilon: float, replicates: int) 
     }
 
 
-def table() -> str:
-    """Coverage, median estimate and width of each design; a column for each n and epsilon."""
-    found = {(row["design"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    columns = list(itertools.product(RECORDS, EPSILONS))
-
-    def cell(row):
-        if row["answered"] < 0.1:
-            return "none"
-        part = "" if row["answered"] >= 0.995 else f" of {row['answered']:.2f}"
-        return f"{row['covered']:.3f}{part}, {row['estimate']:.3f}, {row['width']:.2f}"
-
-    every = {name: [found[name, *column] for column in columns] for name in DESIGNS}
-    lines = ([name, f"{cells[0]['truth']:.3f}", *map(cell, cells)] for name, cells in every.items())
-    return markdown(["design", "truth", *settings(columns)], lines) + "\n"
-
-
-def main() -> None:
-    parser = command_line(__doc__, 1000)
-    parser.add_argument("--only", nargs="*", default=tuple(DESIGNS), choices=tuple(DESIGNS))
-    parser.add_argument("--records", nargs="*", type=int, default=RECORDS)
-    args = parser.parse_args()
-    if args.table:
-        return fill(PAGE, "several_groups", table())
-    cells = itertools.product(args.records, args.only, EPSILONS)
-    with jax.enable_x64(True):
-        append(RECORD, (measure(name, DESIGNS[name], n, epsilon, args.replicates) for n, name, epsilon in cells))
+def told(row: dict) -> str:
+    """Coverage, median estimate and width."""
+    if row["answered"] < 0.1:
+        return "none"
+    return f"{mann_whitney.shared(row)}, {row['estimate']:.3f}, {row['width']:.2f}"
 
 
 if __name__ == "__main__":
-    main()
+    mann_whitney.run(__doc__, 1000, RECORD, DESIGNS, measure, told)

@@ -219,6 +219,8 @@ NEAR = {"enforce_rule": False}
 WIDE = {"scale_x": 4.0, "scale_y": 4.0}
 AXIS_FIELDS = {"accept_coarse_cells": True}
 _cells = functools.partial(Null, 1000, LIMIT)
+_tables = functools.partial(Null, 6, AT_MOST, wrap=of_tables, most=10_000, replayed=False)
+_first_tables = _tables("no table has an effect; family-wise: any report among 6", epsilon=4.0, fields=two_of_groups)
 NULLS = {
     "partition-gcm": _cells(CELLS),
     "partition-gcm-columns": _cells(CELLS + "; Bonferroni over 6", epsilon=4.0),
@@ -299,44 +301,11 @@ NULLS = {
     "band-gcm-columns": _cells(GRADUAL + "; Bonferroni over 6", epsilon=4.0, fields=NEAR, most=20_000),
     "band-gcm-released-zcdp": _cells(GRADUAL + "; rho = 0.5", epsilon=0.5, most=20_000),
     "contrast-gcm": Null(300, LIMIT, GRADUAL + " in two columns", fields=NEAR, most=10_000),
-    "every-table": Null(
-        6,
-        AT_MOST,
-        "no table has an effect; family-wise, Bonferroni over 6",
-        fields=groups_of_100,
-        wrap=of_tables,
-        most=10_000,
-        replayed=False,
-    ),
-    "first-tables": Null(
-        6,
-        AT_MOST,
-        "no table has an effect; family-wise: any report among 6",
-        epsilon=4.0,
-        fields=two_of_groups,
-        wrap=of_tables,
-        most=10_000,
-        replayed=False,
-    ),
-    "first-tables-paper": Null(
-        6,
-        AT_MOST,
-        "no table has an effect; family-wise: any report among 6",
-        epsilon=4.0,
-        fields=two_of_groups,
-        wrap=of_tables,
-        most=10_000,
-        replayed=False,
-    ),
-    "best-tables": Null(
-        6,
-        AT_MOST,
-        "no table has an effect; family-wise over 6, two chosen and tested",
-        epsilon=4.0,
-        fields=two_of_groups,
-        wrap=of_tables,
-        most=10_000,
-        replayed=False,
+    "every-table": _tables("no table has an effect; family-wise, Bonferroni over 6", fields=groups_of_100),
+    "first-tables": _first_tables,
+    "first-tables-paper": _first_tables,
+    "best-tables": _tables(
+        "no table has an effect; family-wise over 6, two chosen and tested", epsilon=4.0, fields=two_of_groups
     ),
     "score-test": Null(2000, LIMIT, "x and y linear in z; family-wise over 4 variants", epsilon=2.0),
     "score-test-bins": Null(2000, LIMIT, "the same within 50 bins of z, lines and null model 0", epsilon=2.0),

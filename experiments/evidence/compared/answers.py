@@ -165,6 +165,14 @@ RANK_PEERS = {
     "not private: Kruskal-Wallis": lambda rng, *columns: plain_kruskal(*columns),
 }
 SYNTHETIC_RANKS = {"MST, Kruskal-Wallis": through_mst(plain_kruskal, 3, ENDS)}
+
+
+def of_groups(draw, higher: str) -> Part:
+    """Three groups, of which one is higher under the alternative."""
+    asked = "kruskal-wallis", GROUPS, as_groups, block_tests.kruskal, 1.0
+    return Part(draw, {"none": 0.0, f"{higher} 0.5 sd higher": 0.5}, (300, 1000), *asked, RANK_PEERS, SYNTHETIC_RANKS)
+
+
 PARTS = {
     "slope": Part(
         slope,
@@ -200,30 +208,8 @@ PARTS = {
         {"MST, maximum likelihood": through_mst(estimators.logistic, ENDS, 2)},
         gaussian=True,
     ),
-    "three groups": Part(
-        ranks,
-        {"none": 0.0, "one 0.5 sd higher": 0.5},
-        (300, 1000),
-        "kruskal-wallis",
-        GROUPS,
-        as_groups,
-        block_tests.kruskal,
-        1.0,
-        RANK_PEERS,
-        SYNTHETIC_RANKS,
-    ),
-    "three uneven groups": Part(
-        uneven,
-        {"none": 0.0, "smallest 0.5 sd higher": 0.5},
-        (300, 1000),
-        "kruskal-wallis",
-        GROUPS,
-        as_groups,
-        block_tests.kruskal,
-        1.0,
-        RANK_PEERS,
-        SYNTHETIC_RANKS,
-    ),
+    "three groups": of_groups(ranks, "one"),
+    "three uneven groups": of_groups(uneven, "smallest"),
     "hazard ratio": Part(
         times,
         {"none": 0.0, "ratio 1.5": float(np.log(1.5))},

@@ -160,7 +160,7 @@ def told(row: dict) -> str:
 
 
 def run(doc: str, record: Path, facts: tuple[str, str], records, designs: list, measure, told) -> None:
-    """The command of a record of tables. designs: (shape, fact, law, V). facts: the name of the fact, the format of V."""
+    """The command of a record of tables. designs: (shape, fact, law, V). facts: name of the fact, format of V."""
     parser = command_line(doc, 200)
     parser.add_argument("--records", nargs="*", type=int, default=records)
     args = parser.parse_args()

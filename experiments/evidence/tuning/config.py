@@ -138,7 +138,11 @@ def _rank(name: str, n: int):
     return Case(name, n, 2.0, 0.5, ("split",), {"num_cells": cells}, fields={"accept_coarse_cells": True})
 
 
-WIDE = {"scale_x": 2.0, "scale_y": 2.0}
+def _ridge(name: str, epsilon: float, effect: float):
+    leaves, wide = ("ridge", "bandwidth", "scale_x", "scale_y"), {"scale_x": 2.0, "scale_y": 2.0}
+    return Case(name, 100, epsilon, effect, leaves, optimizer="adam", patience=4, fields=wide)
+
+
 CASES = (
     Case("partition-gcm", 300, 1.0, 0.4, ("winsorize", "split"), {"num_cells": (18, 25, 31, 37, 50)}),
     Case("partition-gcm 1000", 1000, 0.5, 0.25, ("winsorize", "split"), {"num_cells": (60, 80, 100, 125, 160)}),
@@ -188,26 +192,8 @@ CASES = (
         patience=4,
         fields={"null": "estimated"},
     ),
-    Case(
-        "private-gcm",
-        100,
-        8.0,
-        1.0,
-        ("ridge", "bandwidth", "scale_x", "scale_y"),
-        optimizer="adam",
-        patience=4,
-        fields=WIDE,
-    ),
-    Case(
-        "private-gcm-paper",
-        100,
-        16.0,
-        1.5,
-        ("ridge", "bandwidth", "scale_x", "scale_y"),
-        optimizer="adam",
-        patience=4,
-        fields=WIDE,
-    ),
+    _ridge("private-gcm", 8.0, 1.0),
+    _ridge("private-gcm-paper", 16.0, 1.5),
     Case(
         "test-of-tests",
         450,

@@ -40,9 +40,9 @@ class Case:
     """
 
     ours: Callable[..., Any]
-    arguments: tuple
     units: float
     agree: Callable[[], dict[str, float]]
+    arguments: tuple = ()
     peers: dict[str, Peer] = dataclasses.field(default_factory=dict)
     extra: Callable[[], dict[str, Any]] = dict
     compiled: bool = True

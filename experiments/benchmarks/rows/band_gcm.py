@@ -52,7 +52,6 @@ def _contrast(n: int, replicates: int, goal) -> Case:
     peer = Peer(numpy_contrasts, (n, min(replicates, 320), side, width, rate, scale), min(replicates, 320), None, goal)
     return Case(
         ours=lambda: power.p_values(test, design, jax.random.key(0), replicates),
-        arguments=(),
         units=replicates,
         agree=agree,
         compiled=False,
@@ -76,7 +75,6 @@ def _band(n: int, replicates: int, goal, ordered: bool) -> Case:
 
     return Case(
         ours=lambda: power.p_values(test, design, jax.random.key(0), replicates),
-        arguments=(),
         units=replicates,
         agree=agree,
         compiled=False,

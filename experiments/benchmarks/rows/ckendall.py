@@ -55,7 +55,6 @@ def build(n: int, order: int | None, goal: float | None) -> Case:
 
     return Case(
         ours=ours,
-        arguments=(),
         units=len(queries),
         unit="test",
         agree=agree,
@@ -113,7 +112,6 @@ def _all_queries(drawn: Records, goal) -> Case:
 
     return Case(
         ours=lambda: scores(Counts(records), queries),
-        arguments=(),
         units=len(queries),
         unit="test",
         agree=agree,

@@ -52,7 +52,6 @@ def build(n: int, packed: bool) -> Case:
 
     return Case(
         ours=ours,
-        arguments=(),
         units=TRIPLES,
         unit="table",
         agree=agree,

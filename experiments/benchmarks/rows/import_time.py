@@ -23,9 +23,7 @@ def build(runs: int) -> Case:
         added = min(times["jaxdp"]) - min(times["jax"])
         return {"error": added, "tolerance": GOAL_SECONDS, "jax_seconds": min(times["jax"])}
 
-    return Case(
-        ours=lambda: processor_seconds("jaxdp"), arguments=(), units=1, unit="import", agree=agree, compiled=False
-    )
+    return Case(ours=lambda: processor_seconds("jaxdp"), units=1, unit="import", agree=agree, compiled=False)
 
 
 def processor_seconds(module: str) -> float:

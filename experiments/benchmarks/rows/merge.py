@@ -39,7 +39,6 @@ def build(chunks: int, tasks: int) -> Case:
 
     return Case(
         ours=merge,
-        arguments=(),
         units=chunks,
         unit="chunk",
         agree=agree,

@@ -44,4 +44,4 @@ def build(records: int) -> Case:
             "within_goal": float(min(spent) <= GOAL_SECONDS),
         }
 
-    return Case(ours=compile_all, arguments=(), units=1, unit="compilation", agree=agree, compiled=False)
+    return Case(ours=compile_all, units=1, unit="compilation", agree=agree, compiled=False)

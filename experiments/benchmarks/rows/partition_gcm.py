@@ -46,7 +46,6 @@ def build(n: int, replicates: int, goal, per_second) -> Case:
 
     return Case(
         ours=lambda: power.p_values(test, design, jax.random.key(0), replicates),
-        arguments=(),
         units=replicates,
         agree=agree,
         compiled=False,

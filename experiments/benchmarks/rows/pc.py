@@ -39,7 +39,6 @@ def build(name: str, n: int, goal: float | None) -> Case:
     host = np.asarray(drawn.values)
     return Case(
         ours=lambda: ours(records),
-        arguments=(),
         units=1,
         unit="graph",
         agree=lambda: {"error": float(np.sum(ours(records).skeleton != causal_learn(host))), "tolerance": 0.0},

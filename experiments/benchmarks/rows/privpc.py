@@ -41,7 +41,6 @@ def build(n: int, search: str, goal: float | None) -> Case:
 
     return Case(
         ours=lambda: [searched(search, seed, EPSILON).num_tests for seed in range(SEEDS)],
-        arguments=(),
         units=SEEDS,
         unit="search",
         agree=agree,

@@ -118,6 +118,14 @@ class Design:
         straight = values @ jnp.array(self.slopes)
         return straight if self.bend is None else straight + self.bend(values)
 
+    def data(self, values, y) -> Data:
+        """Columns as the schema scales them, and y."""
+        scaled = [
+            1.0 * (values[:, j] > 0.0) if ends is None else (2.0 * values[:, j] - sum(ends)) / (ends[1] - ends[0])
+            for j, ends in enumerate(self.bounds)
+        ]
+        return Data(scaled[-1], y, jnp.stack(scaled[:-1], axis=1) if scaled[1:] else None, self.domain)
+
 
 THREE, FIVE, FOUR_OF_THEM = (0.3, -0.2, 0.1), (0.4, -0.3, 0.2, -0.4, 0.3), (FOUR,) * 4
 DESIGNS = {
@@ -191,12 +199,7 @@ def draw(key, n: int, name: str):
     values = design.clipped(key, n)
     chance = jax.nn.sigmoid(constant(name) + design.along(values))
     y = 1.0 * (jax.random.uniform(jax.random.fold_in(key, 3), (n,)) < chance)
-    scaled = [
-        1.0 * (values[:, j] > 0.0) if ends is None else (2.0 * values[:, j] - sum(ends)) / (ends[1] - ends[0])
-        for j, ends in enumerate(design.bounds)
-    ]
-    others = jnp.stack(scaled[:-1], axis=1) if scaled[1:] else None
-    return Data(scaled[-1], y, others, design.domain), values
+    return design.data(values, y), values
 
 
 def plain(values, y):

@@ -23,7 +23,7 @@ from experiments.evidence.coverage import logistic
 from experiments.evidence.coverage.logistic import CHUNK, FOUR, SKEWED, lognormal, normal
 from experiments.record import keys_of
 from jaxdp import catalogue
-from jaxdp.data.dataset import BINARY, Column, Data, Domain
+from jaxdp.data.dataset import BINARY, Column, Domain
 from jaxdp.spec import Options
 
 METHOD = "m-estimator"
@@ -108,10 +108,7 @@ def draw(key, n: int, name: str):
     about = DESIGNS[name]
     values = about.clipped(key, n)
     y = about.law(jax.random.fold_in(key, 3), about.constant + values @ jnp.array(about.slopes))
-    scaled = [(2.0 * values[:, j] - sum(ends)) / (ends[1] - ends[0]) for j, ends in enumerate(about.bounds)]
-    others = jnp.stack(scaled[:-1], axis=1)
-    coded = y if about.law is answers else 2.0 * y / about.most - 1.0
-    return Data(scaled[-1], coded, others, about.domain), values, y
+    return about.data(values, y if about.law is answers else 2.0 * y / about.most - 1.0), values, y
 
 
 def plain(values, y, loss):

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from experiments.evidence.coverage import logistic
 from experiments.evidence.coverage.logistic import CHUNK, FOUR, PAGE, SKEWED, TEN, close, heavy, lognormal, normal
 from experiments.record import keys_of
-from jaxdp.data.dataset import Column, Data, Domain
+from jaxdp.data.dataset import Column, Domain
 
 METHOD = "poisson-regression"
 RECORD = Path(__file__).parent / "poisson.jsonl"
@@ -106,12 +106,7 @@ def draw(key, n: int, name: str):
     if design.extra:
         mean = mean * design.extra * jax.random.gamma(key_extra, 1.0 / design.extra, (n,))
     y = jnp.minimum(1.0 * jax.random.poisson(key_y, mean, (n,)), design.most)
-    scaled = [
-        1.0 * (values[:, j] > 0.0) if ends is None else (2.0 * values[:, j] - sum(ends)) / (ends[1] - ends[0])
-        for j, ends in enumerate(design.bounds)
-    ]
-    others = jnp.stack(scaled[:-1], axis=1) if scaled[1:] else None
-    return Data(scaled[-1], 2.0 * y / design.most - 1.0, others, design.domain), values, y
+    return design.data(values, 2.0 * y / design.most - 1.0), values, y
 
 
 def plain(values, y):

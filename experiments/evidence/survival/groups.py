@@ -11,18 +11,14 @@ No constant was chosen on these designs.
 
 import functools
 import time
-import zlib
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-import jaxdp
 from experiments.evidence.survival.__main__ import FALLING, PAGE, RISING, by_design
-from experiments.evidence.survival.strata import Design, Stratum, plain
+from experiments.evidence.survival.strata import Design, Stratum, plain, prepared
 from experiments.record import append, command_line, fill
-from jaxdp.data.dataset import Data
 from jaxdp.plan.survival import released
 
 RECORD = Path(__file__).parent / "groups.jsonl"
@@ -71,19 +67,12 @@ def _runs(test, keys, tables, records, effects: bool):
 def measure(name: str, records: int, epsilon: float, replicates: int) -> dict:
     """One line of the record; `refused` where so few records of so many groups are."""
     design, started = DESIGNS[name], time.process_time()
-    seed = zlib.crc32(f"{name} {records} {epsilon}".encode()) + SEED
-    shapes = [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((records,), (records, 2), (records, 1))]
     row = {"design": name, "records": records, "epsilon": epsilon}
-    try:
-        data = Data(*shapes[:2], shapes[2] if len(design.strata) > 1 else None, design.domain)
-        test = jaxdp.LogRank(epsilon=epsilon).specialize(data)
-    except ValueError:
+    made = prepared(design, *row.values(), replicates, SEED)
+    if made is None:
         return {**row, "refused": True}
-    cells = design.cells()
-    drawn = np.random.default_rng(seed).multinomial(records, cells.ravel(), size=replicates)
-    tables = jnp.asarray(drawn.reshape(-1, *cells.shape), float)
-    keys = jax.random.split(jax.random.key(seed), replicates)
-    p, rejected, *told = map(np.asarray, _runs(test, keys, tables, float(records), not design.null))
+    test, *drawn = made
+    p, rejected, *told = map(np.asarray, _runs(test, *drawn, float(records), not design.null))
     row |= {
         "blocks": test.second.blocks,
         "replicates": replicates,

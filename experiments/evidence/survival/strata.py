@@ -158,24 +158,30 @@ def _runs(test, keys, tables, records):
     return jax.lax.map(one, (keys, tables), batch_size=100)
 
 
-def measure(name: str, records: int, epsilon: float, replicates: int) -> dict | None:
-    """One line of the record; None where so few records of a stratum are refused."""
-    design, started = DESIGNS[name], time.perf_counter()
-    seed = zlib.crc32(f"{name} {records} {epsilon}".encode()) + SEED
-    strata = len(design.strata)
+def prepared(design: Design, name: str, records: int, epsilon: float, replicates: int, seed: int):
+    """(test, keys, tables) of a line of a record; None where so few records of a stratum are refused."""
+    seed += zlib.crc32(f"{name} {records} {epsilon}".encode())
     shapes = [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((records,), (records, 2), (records, 1))]
-    row = {"design": name, "records": records, "epsilon": epsilon}
     try:
-        data = Data(*shapes[:2], shapes[2] if strata > 1 else None, design.domain)
+        data = Data(*shapes[:2], shapes[2] if len(design.strata) > 1 else None, design.domain)
         test = jaxdp.LogRank(epsilon=epsilon).specialize(data)
     except ValueError:
-        return {**row, "refused": True}
+        return None
     cells = design.cells()
     drawn = np.random.default_rng(seed).multinomial(records, cells.ravel(), size=replicates)
     tables = jnp.asarray(drawn.reshape(-1, *cells.shape), float)
-    p, _, low, high, rejected, without = map(
-        np.asarray, _runs(test, jax.random.split(jax.random.key(seed), replicates), tables, float(records))
-    )
+    return test, jax.random.split(jax.random.key(seed), replicates), tables
+
+
+def measure(name: str, records: int, epsilon: float, replicates: int) -> dict:
+    """One line of the record; `refused` where so few records of a stratum are."""
+    design, started = DESIGNS[name], time.perf_counter()
+    row = {"design": name, "records": records, "epsilon": epsilon}
+    made = prepared(design, *row.values(), replicates, SEED)
+    if made is None:
+        return {**row, "refused": True}
+    test, *drawn = made
+    p, _, low, high, rejected, without = map(np.asarray, _runs(test, *drawn, float(records)))
     truth, known = np.log(design.ratios[1]), ~np.isnan(low)
     return row | {
         "blocks": test.second.blocks,

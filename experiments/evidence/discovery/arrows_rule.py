@@ -17,9 +17,11 @@ import jax
 import numpy as np
 
 import jaxdp
+from experiments.evidence.discovery.parents_prior import EVERY_NUMBER, EVERY_ORIENTATION, PRIORS
 from experiments.evidence.discovery.structural_models import drawn
 from experiments.record import provenance
 from jaxdp.discovery import cpdag_of, shd
+from jaxdp.discovery.engine import directions
 from jaxdp.discovery.engine.directions import Rule, oriented
 
 RECORD = Path(__file__).with_suffix(".jsonl")
@@ -27,11 +29,11 @@ MODELS, N = ("lines", "parabolas", "hub", "sink"), 10_000
 SEEDS = {10: range(300, 305), 20: range(310, 311)}
 BUDGETS = ((1.0, 0.0), (3.0, 0.0), (1.0, 1e-6))
 RULES = {
-    "every orientation, reversed counts 1 (before)": Rule(),
-    "every number of parents, 1": Rule(parents=True),
-    "the same, 2": Rule(parents=True, reversal=2.0),
-    "the same, 4 (taken)": Rule(parents=True, reversal=4.0),
-    "the same, 6": Rule(parents=True, reversal=6.0),
+    "every orientation, reversed counts 1 (before)": (EVERY_ORIENTATION, 1.0),
+    "every number of parents, 1": (EVERY_NUMBER, 1.0),
+    "the same, 2": (EVERY_NUMBER, 2.0),
+    "the same, 4 (taken)": (EVERY_NUMBER, 4.0),
+    "the same, 6": (EVERY_NUMBER, 6.0),
 }
 
 
@@ -44,8 +46,9 @@ def measured(model: str, columns: int, seed: int) -> list[dict]:
             key = jax.random.key(seed)
             jaxdp.discover(table, schema=schema, epsilon=epsilon, delta=delta, key=key, method="neighbour_pc")
         for call in asked.call_args_list:
-            for name, rule in RULES.items():
-                found = oriented(*call.args[:3], rule).cpdag
+            for name, (prior, reversal) in RULES.items():
+                with mock.patch.object(directions, "_by_parents", PRIORS[prior]):
+                    found = oriented(*call.args[:3], Rule(reversal=reversal)).cpdag
                 arrows = found & ~found.T & (true | true.T)
                 facts = {"model": model, "columns": columns, "seed": seed, "epsilon": epsilon, "delta": delta}
                 counts = {"arrows": int(arrows.sum()), "reversed": int((arrows & dag.T).sum())}

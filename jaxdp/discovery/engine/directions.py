@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import betaln, gammaln
 
 from jaxdp.discovery.engine.arrow_trust import Shown, Trust, cycles
 from jaxdp.discovery.engine.number_noise import NumberNoise
@@ -22,7 +22,6 @@ Triple = tuple[int, int, int]
 SIGNAL = 0.02  # mean size of a contrast without noise where no number of its edges is released, as a share of n
 PRODUCT = 3.0  # n times the mean size of a contrast of a non-collider, over the product of the numbers of its edges
 LEAST = 0.001  # of n: no mean size is below
-QUIET = 0.04  # of n: noise of a contrast up to which the numbers of edges are used; beyond it they found no more arrows
 RARE = 0.5  # log odds against each collider beforehand: .1 to .2 of the triples of random networks are, not a quarter
 SEED = 20_26  # of the sampler, whose draws are neither secret nor part of the noise: the same numbers, the same graph
 CHAINS, WARM_UP, KEPT, THIN = 4, 60, 60, 2  # chains, sweeps before and samples kept of each, sweeps between samples
@@ -62,13 +61,13 @@ class Contrasts:
     def weights(self) -> np.ndarray:
         """Log odds of a collider against none, (T,), for signals of exponential laws.
 
-        Where the numbers of both edges are known and the noise is small, a dependence that passes through k has the
-        mean size of the product of those of i and of j on k, and one that appears given a collider that of the smaller.
+        Where the numbers of both edges are known, a dependence that passes through k has the mean size of the product
+        of those of i and of j on k, and one that appears given a collider that of the smaller.
         """
         density, values, n = self.noise.log_density, np.asarray(self.values, float), self.num_records
         mean = np.full(len(values), max(self.mean or SIGNAL * n, self.noise.spread))
         plain = self._doubted(density(-values, mean) - density(values, mean))
-        if self.strengths is None or not n or self.noise.spread > QUIET * n:
+        if self.strengths is None or not n:
             return plain
         known = np.isfinite(self.strengths).all(axis=1)
         strengths = np.where(known[:, None], np.maximum(self.strengths, 0.0), 0.0)
@@ -88,14 +87,13 @@ class Contrasts:
 class Rule:
     """What is assumed of orientations before the contrasts, and which arrows are drawn after them.
 
-    parents: how far every number of parents of a column is equally probable beforehand (1), not every orientation (0);
-    the power of the ratio of the two. Of orientations nearly all give a column of many neighbours several parents, and
-    then all of its edges an arrow.
+    few_parents: whether the number of parents of a column has a Poisson law beforehand, however many neighbours it
+    has, and not every number of them the same probability.
     reversal: what an arrow that is drawn the wrong way counts, where a missing or an unfounded one counts 1.
     trust: of the share of an arrow among sampled classes, what was right where it was measured.
     """
 
-    parents: float = 0.0
+    few_parents: bool = False
     reversal: float = 1.0
     trust: Trust = Trust(math.inf)
 
@@ -156,17 +154,17 @@ def oriented(
 ) -> Orientation:
     """The equivalence class nearest to the others that the contrasts leave probable.
 
-    Before the contrasts every acyclic orientation of the skeleton (d, d) that no arc of `against` (d, d) is part of is
-    equally probable, but for what RARE takes off colliders; or every number of parents of a column (`Rule.parents`).
-    Orientations are sampled from what the contrasts make of that; the sampled class of the smallest mean structural
-    Hamming distance to all sampled ones, reversed arrows counted by the rule, is returned. shown: what the graph shows
-    of its edges; default, its cycles.
+    Before the contrasts every number of parents of a column is equally probable, or has a Poisson law
+    (`Rule.few_parents`), and every set of so many neighbours, in acyclic orientations of the skeleton (d, d) that no
+    arc of `against` (d, d) is part of; RARE takes something off colliders. Orientations are sampled from what the
+    contrasts make of that; the sampled class of the smallest mean structural Hamming distance to all sampled ones,
+    reversed arrows counted by the rule, is returned. shown: what the graph shows of its edges; default, its cycles.
     """
     edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(skeleton))]
     generator = np.random.default_rng(SEED)
     marks, orientations = [], []
     for _ in range(CHAINS):
-        chain = _Chain(skeleton, edges, contrasts, against, generator, rule.parents)
+        chain = _Chain(skeleton, edges, contrasts, against, generator, rule.few_parents)
         for sweep in range(WARM_UP):
             chain.sweep(max(1.0, HOT * (1.0 - 1.5 * sweep / WARM_UP)))
         for _ in range(KEPT):
@@ -190,16 +188,20 @@ def _distance(sampled: np.ndarray, one: np.ndarray, reversal: float) -> float:
     return float((sampled != one).sum() + (reversal - 1.0) * (sampled * one < 0).sum())
 
 
-def _by_parents(degree: int, power: float) -> list[float]:
-    """Log prior of each set of m of so many neighbours as parents, to a power: every m equally probable, and every set
-    of it."""
-    return [power * float(betaln(m + 1, degree - m + 1)) for m in range(degree + 1)]
+def _by_parents(degree: int, few: bool) -> list[float]:
+    """Log prior of each set of m of so many neighbours as parents: of m, less that of the C(degree, m) sets.
+
+    few: m has a Poisson law, whose mean cancels, as all columns together have as many parents as there are edges.
+    """
+    if few:
+        return [float(gammaln(degree - m + 1) - gammaln(degree + 1)) for m in range(degree + 1)]
+    return [float(betaln(m + 1, degree - m + 1)) for m in range(degree + 1)]
 
 
 class _Chain:
     """A Metropolis chain over acyclic orientations of a skeleton, which turns one edge at a time."""
 
-    def __init__(self, skeleton, edges, contrasts: Evidence, against, generator, parents: float):
+    def __init__(self, skeleton, edges, contrasts: Evidence, against, generator, few_parents: bool):
         self._edges, self._generator = edges, generator
         self._forbidden = forbidden = np.zeros(skeleton.shape, bool) if against is None else against
         self._fixed = [bool(forbidden[i, j] or forbidden[j, i]) for i, j in edges]
@@ -215,7 +217,7 @@ class _Chain:
         for number, head in enumerate(self.heads):
             self._children[self._tail(number)].add(head)
         degrees = skeleton.sum(axis=1).tolist()
-        self._prior = [_by_parents(degree, parents) for degree in degrees]
+        self._prior = [_by_parents(degree, few_parents) for degree in degrees]
         self._parents = [self.heads.count(node) for node in range(len(skeleton))]
 
     def sweep(self, temperature: float) -> None:

@@ -53,8 +53,8 @@ STOP = 0.3  # score of stopping, in units of the largest noise of all pairs
 DRAWS = {True: 0.5, False: 0.8}  # of further edges that are planned, per column; for pure epsilon, and for zCDP
 AGAIN = 2  # after a stop, the draws that are left become so many times fewer, with as much more budget each
 EXCESS = Excess()
-ARROWS = Rule(trust=Trust(1.75))  # with a delta; measured: docs/discovery.md#arrow-shares
-CUBE_ARROWS = Rule(0.5, trust=Trust(3.31))  # of pure epsilon; chosen and measured: docs/theory/max_min_pc.md#parents
+ARROWS = Rule(few_parents=True, trust=Trust(1.75))  # with a delta; measured: docs/discovery.md#arrow-shares
+CUBE_ARROWS = Rule(few_parents=True, trust=Trust(3.31))  # of pure epsilon; docs/theory/max_min_pc.md#parents
 CUBE_CELLS = 1 << 18  # up to here all tables follow from one joint table faster than from bitmaps
 GUARDED, KEEP, ALL, FOREST, TREE = "guarded", "keep", "all", "forest", "tree"
 SHARES = {

@@ -44,7 +44,7 @@ from jaxdp.statistics import moments
 
 LEVEL = 0.01
 MAX_ORDER = 3
-ARROWS = Rule(1.0, 4.0, Trust(2.11, 0.68, 1.03))  # measured: docs/discovery.md#arrow-shares
+ARROWS = Rule(reversal=4.0, trust=Trust(2.11, 0.68, 1.03))  # measured: docs/discovery.md#arrow-shares
 MODEL = (
     "Model: linear with normal errors, or any columns that monotone changes of scale make so nearly (normal copula); "
     "dependence that no correlation shows is not found (neighbour_pc looks for bends), and effects that bend strongly "

@@ -37,7 +37,7 @@ from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
 
 BEFOREHAND = Fraction(1, 10)  # of the budget, for centres and scales of continuous columns, half each
-ARROWS = Rule(1.0, 4.0, Trust(3.77, 6.4))  # chosen and measured: docs/theory/neighbour_pc.md#arrows
+ARROWS = Rule(reversal=4.0, trust=Trust(3.77, 6.4))  # chosen and measured: docs/theory/neighbour_pc.md#arrows
 LOUD = 0.016  # noise of a further draw, in shares of the records, above which `moment_pc` found more of lines
 FAR = 0.4  # of the weakest line of `moment_pc`, below which this search found more of lines all the same
 MAX_VALUES = 20_000_000  # of a table, from which on the orders of all sets take minutes

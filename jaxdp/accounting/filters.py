@@ -279,10 +279,7 @@ _FILTERS: dict[str, Any] = {
     "renyi": RenyiFilter,
     "approximate": ApproximateFilter,
 }
-_UNSOUND = {
-    "pld": "a privacy loss distribution",
-    "kov": "the exact optimum for equal rounds",
-}
+_UNSOUND = {"pld": "a privacy loss distribution", "kov": "the exact optimum for equal rounds"}
 
 
 def privacy_filter(kind: str, **budget: Any) -> Any:

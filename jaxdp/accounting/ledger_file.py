@@ -69,10 +69,7 @@ _MIRRORS = f"head IS {_LAST.format('chain')} AND " + " AND ".join(
     f"{column} IS {value}" for column, value in _spent_after(_LAST)
 )
 _CONTINUES = " AND ".join(
-    [
-        f"NEW.number IS ifnull({_LAST.format('number')}, 0) + 1",
-        "NEW.relation IS (SELECT relation FROM budget)",
-    ]
+    [f"NEW.number IS ifnull({_LAST.format('number')}, 0) + 1", "NEW.relation IS (SELECT relation FROM budget)"]
     + [f"NEW.cumulative_{name} IS ifnull({_LAST.format(f'cumulative_{name}')}, 0) + NEW.{name}" for name in AMOUNTS]
     + [f"NEW.cumulative_{name} <= (SELECT ifnull({name}_total, 0) FROM budget)" for name in AMOUNTS]
 )

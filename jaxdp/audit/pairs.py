@@ -17,15 +17,7 @@ import jax.numpy as jnp
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.discovery.spec import AUDITED_DELTA
-from jaxdp.mechanisms import (
-    ExponentialMechanism,
-    Gaussian,
-    Geometric,
-    Laplace,
-    MaxNorm,
-    RankThreshold,
-    ReportNoisyMax,
-)
+from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Geometric, Laplace, MaxNorm, RankThreshold, ReportNoisyMax
 from jaxdp.mechanisms.random_stopping import RandomStopping
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothStudent
 from jaxdp.mechanisms.sparse_vector import SparseVector

@@ -94,11 +94,6 @@ def _searches() -> list[dict]:
 
     specs = (found.spec for found in searches().values())
     return [
-        {
-            "name": spec.name,
-            "summary": spec.summary,
-            "needs": list(spec.needs),
-            "true_epsilon": spec.true_epsilon,
-        }
+        {"name": spec.name, "summary": spec.summary, "needs": list(spec.needs), "true_epsilon": spec.true_epsilon}
         for spec in specs
     ]

@@ -28,10 +28,7 @@ _NOTATIONS = (
     (PERCENTAGES, re.compile(r"[-+]?[\d.,]+\s*%")),
     ("numbers with a sign of currency", re.compile(r"[$€£¥]\s*[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s*[$€£¥]")),
     (DATES, re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d{2}.*")),
-    (
-        THOUSANDS,
-        re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?|[-+]?\d{1,3}([.' \u00a0\u202f]\d{3})+(,\d+)?"),
-    ),
+    (THOUSANDS, re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?|[-+]?\d{1,3}([.' \u00a0\u202f]\d{3})+(,\d+)?")),
     (DECIMAL_COMMA, re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")),
     ("numbers with a unit", re.compile(r"[-+]?\d+(\.\d+)?\s*[^\W\d]+.*")),
 )

@@ -293,7 +293,7 @@ def test_the_command_writes_a_table_a_picture_and_a_page(tmp_path, capsys):
     assert content["columns"][1]["levels"][0].keys() == {"level", "count", "low", "high", "share"}
     with (out / "columns.csv").open() as file:
         assert [row["what"] for row in csv.DictReader(file)][:5] == [
-            *("quantile 0.25", "median", "quantile 0.75", "(no value)", "a"),
+            *("quantile 0.25", "median", "quantile 0.75", "(no value)", "a")
         ]
     page = (out / "report.html").read_text()
     assert "someone who knows every other record" in page.lower()
@@ -337,10 +337,7 @@ def persons(count, rows=10):
 
 OF_PERSONS = {
     "unit": "id",
-    "columns": {
-        "s": {"kind": "binary", "levels": ["no", "yes"]},
-        "v": {"kind": "continuous", "bounds": [-4, 4]},
-    },
+    "columns": {"s": {"kind": "binary", "levels": ["no", "yes"]}, "v": {"kind": "continuous", "bounds": [-4, 4]}},
 }
 
 

@@ -25,17 +25,7 @@ from jaxdp.data import plink
 PLACE = Path(__file__).relative_to(Path(__file__).parents[2])
 PINNED = Path(__file__).with_name("pinned_answers.json")
 SENTENCES = ("cautions", "sees", "assumption", "level_rule", "effect_is", "versions", "power")  # of result.json
-PARAGRAPHS = (
-    "caution",
-    "sees",
-    "assumes",
-    "level",
-    "flagged",
-    "power",
-    "effect",
-    "files",
-    "pictures",
-)  # of the screen
+PARAGRAPHS = ("caution", "sees", "assumes", "level", "flagged", "power", "effect", "files", "pictures")  # of the screen
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 COMMANDS = {
     "test": ["test", "d.csv", "--schema", "s.toml", "--x", "a", "--y", "b", "--given", "c", "--epsilon", "2"],

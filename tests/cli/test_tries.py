@@ -137,10 +137,7 @@ def test_another_kind_of_file_gives_the_answer_of_the_plain_file(tmp_path, name,
 def test_commas_in_names_and_given_twice(tmp_path, capsys):
     table = written(tmp_path, frame())
     query = ("--x", "dose", "--y", "response", "--seed", "3")
-    ways = [
-        ("--given", "clinic", "--given", "ward, floor"),
-        ("--given", 'clinic,"ward, floor"'),
-    ]
+    ways = [("--given", "clinic", "--given", "ward, floor"), ("--given", 'clinic,"ward, floor"')]
     found = [asked(tmp_path, table, *query, *way, out=str(i))[1] for i, way in enumerate(ways)]
     assert found[0]["given"] == found[1]["given"] == ["clinic", "ward, floor"]
     assert found[0]["p_value"] == found[1]["p_value"]
@@ -252,17 +249,7 @@ def test_no_matplotlib_no_picture_but_an_answer(tmp_path, monkeypatch, capsys, c
         "plan": ("--method", "partition-gcm", "--effect", "0.25", "--power", "0.8", "--replicates", "0"),
     }[command]
     assert (
-        main(
-            [
-                command,
-                *(table if command != "plan" else ()),
-                *query,
-                "--epsilon",
-                "1",
-                "--out",
-                str(tmp_path / "out"),
-            ]
-        )
+        main([command, *(table if command != "plan" else ()), *query, "--epsilon", "1", "--out", str(tmp_path / "out")])
         == 0
     )
     assert "none without matplotlib" in capsys.readouterr().out

@@ -201,15 +201,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(name, tmp_path, capsys):
     assert not (tmp_path / "out" / "result.json").exists()
 
 
-SHARED = {
-    "DATA",
-    "--schema",
-    "--epsilon",
-    "--seed",
-    "--ledger",
-    "--out",
-    "--colour",
-}  # of all commands with data
+SHARED = {"DATA", "--schema", "--epsilon", "--seed", "--ledger", "--out", "--colour"}  # of all commands with data
 OTHERS = {
     "discover": ["--columns=dose,effect,age,sex"],
     "mic --all-pairs": ["--columns=dose,effect,age"],

@@ -107,10 +107,7 @@ def units(rows):
     return {"person": list(ids), "v": list(values), "w": [0.0] * len(ids)}
 
 
-UNITS = {
-    "unit": "person",
-    "columns": {name: {"kind": "continuous", "bounds": [0, 100]} for name in ("v", "w")},
-}
+UNITS = {"unit": "person", "columns": {name: {"kind": "continuous", "bounds": [0, 100]} for name in ("v", "w")}}
 
 
 def values(schema, source, **how):

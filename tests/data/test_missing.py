@@ -413,11 +413,7 @@ def test_arrays_with_many_nans_warn_that_dependence_may_be_invented(recwarn):
     described = tuple(Column(CONTINUOUS, 0, name) for name in "xyw")
     test = jaxdp.ConditionalKendall(epsilon=0.5)
     told = "of 5000 cells of column '(x|v0)' are NaN.* dependence may be invented"
-    for data, options in (
-        (values, {"levels": (0, 0, 0)}),
-        ((values, described), {}),
-        (Records(values, described), {}),
-    ):
+    for data, options in ((values, {"levels": (0, 0, 0)}), ((values, described), {}), (Records(values, described), {})):
         with pytest.warns(OwnerWarning, match=told):
             jaxdp.interop.PrivateQueries(test, data, epsilon=1.0, max_given=0, **options)
     with pytest.warns(OwnerWarning, match="of 5000 cells of x are NaN.* dependence may be invented"):

@@ -130,12 +130,7 @@ def test_what_is_not_offered_is_no_name_of_a_test_and_points_to_tests_that_are()
         for told in ("mean-difference", "kruskal-wallis", "quantile-table"):
             assert told not in reason or told in catalogue.entries()
     schema = jaxdp.Schema.from_dict(
-        {
-            "columns": {
-                "group": {"kind": "binary", "levels": [0, 1]},
-                "dose": {"kind": "continuous", "bounds": [-4, 4]},
-            }
-        }
+        {"columns": {"group": {"kind": "binary", "levels": [0, 1]}, "dose": {"kind": "continuous", "bounds": [-4, 4]}}}
     )
     assert Query.of(schema, x="group", y="dose", epsilon=1.0, method="quantile-table").entry.name == "quantile-table"
 

@@ -198,11 +198,7 @@ def test_a_budget_is_required_and_only_one():
 def test_shares_of_a_budget_never_add_up_to_more():
     rng = np.random.default_rng(0)
     for epsilon in (*np.round(rng.uniform(0.01, 9, 300), 2), 0.1, 1 / 3, 1.39):
-        for make in (
-            jaxdp.PartitionGCM,
-            jaxdp.ConditionalKendall,
-            functools.partial(jaxdp.CRTNormal, law=LAW),
-        ):
+        for make in (jaxdp.PartitionGCM, jaxdp.ConditionalKendall, functools.partial(jaxdp.CRTNormal, law=LAW)):
             parts = make(epsilon=float(epsilon)).mechanism_in_force().parts.values()
             assert sum(as_fraction(part.epsilon) for part in parts) <= as_fraction(float(epsilon))
 

@@ -9,14 +9,7 @@ import pytest
 import scipy.stats
 
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.mechanisms import (
-    ExponentialMechanism,
-    Gaussian,
-    Geometric,
-    Laplace,
-    RankThreshold,
-    ReportNoisyMax,
-)
+from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Geometric, Laplace, RankThreshold, ReportNoisyMax
 from jaxdp.noise import lattice
 from jaxdp.noise.source import FloatNoise, LatticeNoise
 from jaxdp.randomness import chacha, keys

@@ -54,12 +54,7 @@ def build(n: int, order: int | None, goal: float | None) -> Case:
         return {"error": max(gaps), "tolerance": 1e-9}
 
     return Case(
-        ours=ours,
-        units=len(queries),
-        unit="test",
-        agree=agree,
-        peers=_peers(matrix, few, goal),
-        compiled=False,
+        ours=ours, units=len(queries), unit="test", agree=agree, peers=_peers(matrix, few, goal), compiled=False
     )
 
 

@@ -49,10 +49,7 @@ CASES = {  # what is asked, the same sums in SQL, and in pandas
         {"x": "b", "y": "g", "method": "conditional-kendall"},
         "select b, g, count(*) from t group by b, g",
     ),
-    "noisy-table": (
-        {"x": "b", "y": "g", "method": "noisy-table"},
-        "select b, g, count(*) from t group by b, g",
-    ),
+    "noisy-table": ({"x": "b", "y": "g", "method": "noisy-table"}, "select b, g, count(*) from t group by b, g"),
 }
 
 

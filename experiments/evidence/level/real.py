@@ -34,11 +34,7 @@ QUERIES = {  # table: (x, y, columns of Z)
         ("fineagg", "strength", ("cement", "age")),
         ("superplastic", "strength", ("cement", "water", "fineagg")),
     ),
-    "baseball": (
-        ("HR", "SALARY", ("PA",)),
-        ("BB", "RBI", ("H",)),
-        ("HR", "SALARY", ("PA", "H")),
-    ),
+    "baseball": (("HR", "SALARY", ("PA",)), ("BB", "RBI", ("H",)), ("HR", "SALARY", ("PA", "H"))),
     "spellman": (
         ("60", "70", ("40",)),
         ("150", "90", ("50",)),

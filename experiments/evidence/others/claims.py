@@ -104,9 +104,7 @@ TUMULT = [
     Claim("tmlt-analytics", "count", ADD, COUNTED, 6000),
     *_many("tmlt-analytics", ("sum", "average", "variance"), ADD, additions(0, 1, (4,)), 6000),
 ]
-BINOMIAL = [
-    Claim("binomialdpy", "Tulap noise on a count", ADD, COUNTED, 100_000),
-]
+BINOMIAL = [Claim("binomialdpy", "Tulap noise on a count", ADD, COUNTED, 100_000)]
 CLAIMS = [*DIFFPRIVLIB, *OPENDP, *GOOGLE, *PIPELINE_DP, *SMARTNOISE, *TUMULT, *BINOMIAL]
 
 ENVIRONMENTS = {"smartnoise-sql": "smartnoise", "tmlt-analytics": "tumult"}  # others share one: "main"

@@ -70,11 +70,7 @@ def laplace_errors(values, star, scale: float, draws: int, chance: float = 0.0) 
 def errors(released, star) -> dict:
     """Per law, of released values (laws, repeats, draws)."""
     flat = released.reshape(released.shape[0], -1)
-    return {
-        "bias": flat.mean(1) - star,
-        "variance": flat.var(1),
-        "absolute": np.abs(flat - star[:, None]).mean(1),
-    }
+    return {"bias": flat.mean(1) - star, "variance": flat.var(1), "absolute": np.abs(flat - star[:, None]).mean(1)}
 
 
 def weights(star) -> np.ndarray:

@@ -17,13 +17,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous.band_order import BandTest
-from jaxdp.independence.continuous.neighbour_test import (
-    AGREEMENT,
-    as_number,
-    num_days,
-    scales,
-    sides,
-)
+from jaxdp.independence.continuous.neighbour_test import AGREEMENT, as_number, num_days, scales, sides
 from jaxdp.mechanisms import Laplace, Split, divide
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics.neighbours import bands, neighbour_order

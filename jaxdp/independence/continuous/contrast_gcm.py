@@ -21,13 +21,7 @@ from jaxdp.data.dataset import Data
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import roughness
 from jaxdp.independence.continuous.contrast_order import DEPTHS, MANY, ContrastTest
-from jaxdp.independence.continuous.neighbour_test import (
-    AGREEMENT,
-    as_number,
-    count_columns,
-    num_strata,
-    scales,
-)
+from jaxdp.independence.continuous.neighbour_test import AGREEMENT, as_number, count_columns, num_strata, scales
 from jaxdp.mechanisms import divide
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics import partition

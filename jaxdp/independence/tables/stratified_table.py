@@ -16,11 +16,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, method_of
 from jaxdp.independence.continuous.validity import FLAG, LOW_POWER, RUN, Validity
 from jaxdp.independence.tables import cramers_v
-from jaxdp.independence.tables.noisy_table import (
-    NoisyCounts,
-    multinomial_by_binomials,
-    require_one_column,
-)
+from jaxdp.independence.tables.noisy_table import NoisyCounts, multinomial_by_binomials, require_one_column
 from jaxdp.spec import ANY, Columns, Planning, TestSpec, discrete, given_levels, on_a_line
 from jaxdp.statistics.tables.association_in_strata import TINY, association, expected_counts
 

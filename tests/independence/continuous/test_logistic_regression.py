@@ -228,10 +228,7 @@ def patients(n: int):
     return {"age": age, "sex": sex, "dose": dose, "ill": np.array(["no", "yes"])[1 * ill]}
 
 
-PUBLIC = {
-    "bounds": {"age": (20, 80), "dose": (0, 10)},
-    "levels": {"ill": ["no", "yes"], "sex": [0, 1]},
-}
+PUBLIC = {"bounds": {"age": (20, 80), "dose": (0, 10)}, "levels": {"ill": ["no", "yes"], "sex": [0, 1]}}
 
 
 @pytest.mark.parametrize(("x", "given", "true"), [("dose", ["age", "sex"], 0.5), ("sex", ["age", "dose"], 0.7)])

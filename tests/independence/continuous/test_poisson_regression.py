@@ -259,10 +259,7 @@ def patients(n: int):
     return {"age": age, "sex": sex, "dose": dose, "visits": visits}
 
 
-PUBLIC = {
-    "bounds": {"age": (20, 80), "dose": (0, 10), "visits": (0, 12)},
-    "levels": {"sex": [0, 1]},
-}
+PUBLIC = {"bounds": {"age": (20, 80), "dose": (0, 10), "visits": (0, 12)}, "levels": {"sex": [0, 1]}}
 
 
 @pytest.mark.parametrize(("x", "given", "true"), [("dose", ["age", "sex"], 0.3), ("sex", ["age", "dose"], 0.4)])
@@ -340,10 +337,7 @@ def test_where_more_records_count_than_there_are_there_is_no_interval(counted, u
     assert bool(np.isnan(interval[0])) == uneven
 
 
-TESTS = {
-    "laplace": jaxdp.PoissonRegression(epsilon=2.0),
-    "gaussian": jaxdp.PoissonRegression(mechanism=Gaussian(0.05)),
-}
+TESTS = {"laplace": jaxdp.PoissonRegression(epsilon=2.0), "gaussian": jaxdp.PoissonRegression(mechanism=Gaussian(0.05))}
 
 
 answers = answers_of(TESTS, poisson_examples.answers, 6000)

@@ -74,10 +74,6 @@ def t2_z(generator, n, depth):
     return generator.standard_t(2, (n, depth))
 
 
-def rounded_z(generator, n, depth):
-    return np.round(2 * normal_z(generator, n, depth)) / 2
-
-
 def spikes_z(generator, n, depth):
     narrow = 1e-3 * generator.standard_normal((n, depth))
     return np.where(generator.uniform(size=(n, depth)) < 0.5, narrow, uniform_z(generator, n, depth))
@@ -85,14 +81,6 @@ def spikes_z(generator, n, depth):
 
 def exponential_z(generator, n, depth):
     return generator.exponential(1.0, (n, depth)) - BOUND
-
-
-def beta_z(generator, n, depth):
-    return 2 * BOUND * generator.beta(2, 4, (n, depth)) - BOUND
-
-
-def twins_z(generator, n, depth):
-    return np.repeat(normal_z(generator, n - n // 2, depth), 2, axis=0)[:n]
 
 
 def correlated_z(generator, n, depth):
@@ -159,10 +147,6 @@ def wide(generator, z):
     return 3.5 * generator.standard_normal(z.shape[0])
 
 
-def log_sine(z):
-    return SIZE * np.sin(3 * np.log(z))
-
-
 def steps(z):
     return SIZE * np.sign(np.sin(2 * math.pi * z))
 
@@ -172,10 +156,10 @@ NULLS = {
     "sine 3": Null(normal_z, sine(3), gauss()),
     "sine 6": Null(normal_z, sine(6), gauss()),
     "linear": Null(normal_z, lambda z: SIZE * z, gauss()),
-    "lognormal Z": Null(lognormal_z, log_sine, gauss(), bounds=(0.0, LONGEST)),
+    "lognormal Z": Null(lognormal_z, lambda z: SIZE * np.sin(3 * np.log(z)), gauss(), bounds=(0.0, LONGEST)),
     "noise grows": Null(normal_z, sine(3), growing),
     "t2": Null(t2_z, sine(3), t2),
-    "rounded Z": Null(rounded_z, sine(3), gauss()),
+    "rounded Z": Null(lambda generator, n, depth: np.round(2 * normal_z(generator, n, depth)) / 2, sine(3), gauss()),
     "X exact": Null(normal_z, sine(3), gauss(0.0), gauss()),
     "X, Y exact": Null(normal_z, sine(3), gauss(0.0)),
     "X exact, Y noise 0.1": Null(normal_z, sine(3), gauss(0.0), gauss(0.1)),
@@ -185,8 +169,8 @@ NULLS = {
     "skewed noise": Null(normal_z, sine(3), exponential),
     "binary X, Y": Null(normal_z, sine(3), gauss(), binary=True),
     "exponential Z": Null(exponential_z, sine(3), gauss()),
-    "beta Z": Null(beta_z, sine(3), gauss()),
-    "twins": Null(twins_z, sine(3), gauss()),
+    "beta Z": Null(lambda generator, n, depth: 2 * BOUND * generator.beta(2, 4, (n, depth)) - BOUND, sine(3), gauss()),
+    "twins": Null(lambda g, n, d: np.repeat(normal_z(g, n - n // 2, d), 2, axis=0)[:n], sine(3), gauss()),
     # held out
     "uniform, sine 3": Null(uniform_z, sine(3), gauss(), of="held out"),
     "uniform, noise 0.1": Null(uniform_z, sine(3), gauss(0.1), of="held out"),

@@ -85,8 +85,16 @@ def scaled(*columns):
     return tuple(np.clip(side / BOUND, -1, 1) for side in columns)
 
 
+def as_times(group, time_, event):
+    return group.astype(float), np.stack([2 * time_ - 1, event], axis=1)
+
+
 def as_groups(group, values):
     return group, np.clip(values / BOUND, -1, 1)
+
+
+def as_votes(group, time_, event):
+    return group.astype(float), np.stack([time_, event], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,8 +216,7 @@ PARTS = {
         (500, 2000),
         "log-rank",
         TIMES,
-        lambda group, time_, event: group.astype(float),
-        np.stack([2 * time_ - 1, event], axis=1),
+        as_times,
         block_tests.log_rank,
         1.0,
         {
@@ -217,8 +224,7 @@ PARTS = {
             "not private: log-rank": lambda rng, *columns: plain_log_rank(*columns),
         },
         {"MST, log-rank": through_mst(plain_log_rank, 2, (0.0, 1.0), 2)},
-        lambda group, time_, event: group.astype(float),
-        np.stack([time_, event], axis=1),
+        as_votes,
     ),
 }
 PARTS["hazard ratio, uneven groups"] = dataclasses.replace(PARTS["hazard ratio"], draw=few_at_risk)

@@ -125,10 +125,6 @@ def worst_loss(law: dict, other: dict) -> Fraction:
     return log(max(ratios))
 
 
-def small_table(rate: Fraction, count: int):
-    return certificate.geometric_digits(rate, count)
-
-
 def numerators(table, two_sided: bool) -> tuple[dict[int, int], int]:
     """Law of the noise as integers over one power of two, and its exponent: sums without greatest common divisors."""
     law, exponent = [1], 0

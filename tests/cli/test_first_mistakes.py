@@ -127,13 +127,17 @@ def test_a_plan_shows_in_a_notebook():
     assert "<td>effect</td>" in row._repr_html_()
 
 
-def test_the_planner_draws_a_column_of_whole_steps_in_whole_steps():
-    """Tests that compare records of equal Z would find nothing in made-up data without ties."""
+def in_whole_years():
+    """A setting given an age whose values are whole numbers."""
     age = {"kind": "continuous", "bounds": [18, 90], "step": 1}
     number = {"kind": "continuous", "bounds": [0, 1]}
     schema = Schema.from_dict({"columns": {"x": number, "y": number, "age": age}})
-    setting = Setting.of_schema(schema, "x", "y", ["age"])
-    z = np.asarray(setting.design(2000, 0.3)(jax.random.key(1)).z)[:, 0]
+    return Setting.of_schema(schema, "x", "y", ["age"])
+
+
+def test_the_planner_draws_a_column_of_whole_steps_in_whole_steps():
+    """Tests that compare records of equal Z would find nothing in made-up data without ties."""
+    z = np.asarray(in_whole_years().design(2000, 0.3)(jax.random.key(1)).z)[:, 0]
     assert len(np.unique(z)) == 73
     assert (z.min(), z.max()) == (-1.0, 1.0)
     np.testing.assert_allclose(36.0 * (z + 1.0), np.round(36.0 * (z + 1.0)), atol=1e-4)
@@ -141,11 +145,8 @@ def test_the_planner_draws_a_column_of_whole_steps_in_whole_steps():
 
 @pytest.mark.full
 def test_the_default_test_of_a_column_of_whole_steps_is_planned_with_power():
-    age = {"kind": "continuous", "bounds": [18, 90], "step": 1}
-    number = {"kind": "continuous", "bounds": [0, 1]}
-    schema = Schema.from_dict({"columns": {"x": number, "y": number, "age": age}})
-    setting = Setting.of_schema(schema, "x", "y", ["age"])
-    with_steps = jaxdp.plan.power("band-gcm", n=1200, epsilon=1.0, effect=0.3, setting=setting, replicates=100)
+    how = {"setting": in_whole_years(), "replicates": 100}
+    with_steps = jaxdp.plan.power("band-gcm", n=1200, epsilon=1.0, effect=0.3, **how)
     assert with_steps > 0.9
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from test_uses_z import Unpaid
 
 import jaxdp
 from jaxdp._base.owner import OWNER
@@ -129,15 +130,6 @@ def test_a_release_draws_rows_by_a_secret():
     assert not np.array_equal(*releases[:2])
     counts = np.bincount(np.concatenate(releases), minlength=10)
     assert np.all(np.abs(counts - 800) < 5 * 800**0.5)  # each row of a person as often as any other
-
-
-class Unpaid:
-    """An account of which nothing may be asked."""
-
-    def require(self, *arguments):
-        raise AssertionError("the account was asked")
-
-    charge = require
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,6 @@ contrast_features = (
 )
 
 _WINDOWS = "found by search alone: no pair is known in which all windows of a record change sign"
-
 _CURVES = "found by search alone: windows of four curves would all have to change sign together"
 
 _contrasts = functools.partial(
@@ -194,13 +193,9 @@ gcm = (
 )
 
 linear_regression = residual_examples.SLOPES
-
 logistic_regression = logistic_examples.EXAMPLES
-
 poisson_regression = poisson_examples.EXAMPLES
-
 m_estimator = m_estimator_examples.EXAMPLES
-
 _WORST = "jaxdp.independence.continuous.worst_pairs_permutations"
 
 local_permutation = (
@@ -217,13 +212,9 @@ local_permutation = (
 )
 
 mean_difference = mean_examples.MEANS
-
 partial_correlation = residual_examples.CORRELATIONS
-
 partition_gcm = partition_examples.EXAMPLES
-
 _WORST_private_crt = "jaxdp.independence.continuous.worst_pairs_ridge"
-
 _DRAWN = "the same bound as of the observed sum, but residuals of resamples are drawn, not chosen"
 
 private_crt = (
@@ -271,5 +262,4 @@ private_gcm = (
 )
 
 winsorised_mean_difference = moment_examples.GROUPS
-
 winsorised_partial_correlation = moment_examples.PARTIAL

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from scipy import stats
+from test_gcm import window
 
 import jaxdp
 from jaxdp.data import Column, Domain
@@ -14,10 +15,6 @@ from jaxdp.independence.continuous import local_permutation
 from jaxdp.simulate.designs.confounder import sine_confounder
 
 pytestmark = pytest.mark.optimised
-
-
-def window(replicates, level=0.05, alpha=1e-6):
-    return stats.binom.ppf([alpha / 2, 1 - alpha / 2], replicates, level)
 
 
 @pytest.mark.full

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from test_gcm import window
 
 import jaxdp
 from jaxdp import core
@@ -193,10 +194,6 @@ def test_the_winsorising_level_maximises_the_efficiency(n, epsilon):
         assert float(winsorize.best_level(n, noise)) == pytest.approx(np.exp(best.x), rel=1e-5)
     # the optimum is flat: float32 loses digits of tau, not of the efficiency
     assert loss(np.log(float(winsorize.best_level(n, noise)))) <= best.fun * (1 - 1e-4)
-
-
-def window(replicates, level=0.05, alpha=1e-6):
-    return stats.binom.ppf([alpha / 2, 1 - alpha / 2], replicates, level)
 
 
 @pytest.mark.full

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from test_gcm import rate, window
 
 import jaxdp
 from jaxdp.independence.continuous import private_crt
@@ -17,15 +18,6 @@ from jaxdp.statistics.kernel_ridge import ridge_bounds
 pytestmark = pytest.mark.optimised
 
 LAW = SineLaw(noise_sd=1.0, complexity=2.0)
-
-
-def window(replicates, level=0.05, alpha=1e-6):
-    return stats.binom.ppf([alpha / 2, 1 - alpha / 2], replicates, level)
-
-
-def rate(test, n, effect, replicates, seed=0):
-    design = functools.partial(sine_confounder, n=n, effect=effect)
-    return jaxdp.power.rejection_rate(test, design, jax.random.key(seed), replicates)
 
 
 @pytest.mark.full

@@ -35,7 +35,11 @@ def about_known_lines(num=score_examples.VARIANTS, mechanism=None):
 @pytest.mark.parametrize("mechanism", [None, jaxdp.Gaussian(0.5)], ids=["laplace", "gaussian"])
 def test_scores_reach_their_bounds_and_never_pass_them(mechanism):
     """All variants of a person turn over; a bound of nine tenths would be passed."""
-    found = bounds.reached_by(about_known_lines(mechanism=mechanism), score_examples.worst_pairs())
+    check_reached(about_known_lines(mechanism=mechanism), score_examples.worst_pairs())
+
+
+def check_reached(test, pairs):
+    found = bounds.reached_by(test, pairs)
     assert set(found) == {"scores", "squares", "spread"}
     for one in found.values():
         assert REACHED <= one.share <= 1.0 + 1e-9

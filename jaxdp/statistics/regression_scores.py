@@ -118,27 +118,29 @@ class Start:
     piled: Any = False
 
     @classmethod
-    def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC, few=None, in_place=False) -> Start:
+    def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC, few=None, in_place=False, axes=None) -> Start:
         """From noisy means of products of (1, v, y), (d + 2, d + 2), y = -1 or 1. noise_sd: of an entry.
 
-        few, in_place: as the fields; default, no such level.
+        few, in_place: as the fields; default, no such level. axes: (d, d), orthonormal directions of v that are held
+        fixed, zeros for each of the `few`, and X the last by itself; default, the columns v.
         """
         mean, rate = matrix[0, 1:-1], 0.5 * (1.0 + matrix[0, -1])
         variance = 0.25 * (matrix[-1, -1] - matrix[0, -1] ** 2)
         covariance = matrix[1:-1, 1:-1] - jnp.outer(mean, mean)
         few = jnp.zeros(len(mean), bool) if few is None else few
-        covariance = jnp.where(few[:, None] | few[None, :], 0.0, covariance) + jnp.diag(jnp.where(few, 1.0, 0.0))
+        axes = jnp.diag(jnp.where(few, 0.0, 1.0)) if axes is None else axes
+        covariance = axes @ covariance @ axes.T + jnp.diag(jnp.where(few, 1.0, 0.0))
         values, vectors = jnp.linalg.eigh(0.5 * (covariance + covariance.T))
         raised = (vectors * jnp.maximum(values, jnp.maximum(noise_sd, FLOOR))[None]) @ vectors.T
         lower = jnp.linalg.cholesky(raised)
-        root = jnp.where(few[:, None], 0.0, jnp.linalg.inv(lower))
-        with_y = root @ jnp.where(few, 0.0, 0.5 * (matrix[1:-1, -1] - mean * matrix[0, -1]))
+        root = jnp.linalg.inv(lower) @ axes
+        with_y = root @ (0.5 * (matrix[1:-1, -1] - mean * matrix[0, -1]))
         surely = _beyond(family.sure * 0.5 * noise_sd * jnp.sqrt(jnp.sum(root[-1] ** 2)), with_y[-1])
         with_y = with_y * _left_by(jnp.sum((0.5 * noise_sd * root) ** 2), with_y)
         with_y = with_y.at[-1].set(jnp.clip(with_y[-1], -jnp.abs(surely), jnp.abs(surely)))
         slopes, shift, dispersion = family.start(rate, variance, with_y, 0.5 * noise_sd)
         return cls(
-            mean=mean + lower @ shift,
+            mean=mean + axes.T @ (lower @ shift),
             root=root,
             slopes=slopes,
             clear=jnp.minimum(values[0] / noise_sd, family.clear(rate, 0.5 * noise_sd)),

@@ -214,11 +214,15 @@ def _distances(rows, others=None):
 
 def coded(columns, of_one_level):
     """Columns (n, p) with codes in place of the indicators of several levels, of which noise hides less (#codes)."""
+    return moments.on_grid(with_codes(columns, of_one_level)) if several_levels(of_one_level) else columns
+
+
+def with_codes(columns, of_one_level):
+    """The same where columns need not be within [-1, 1]; not on the grid."""
     if not several_levels(of_one_level):
         return columns
     back = np.linalg.inv(basis_of(of_one_level))[1:]
-    values = back[None, :, 0] + jnp.matmul(columns, jnp.asarray(back[:, 1:].T, columns.dtype), precision="highest")
-    return moments.on_grid(values)
+    return back[None, :, 0] + jnp.matmul(columns, jnp.asarray(back[:, 1:].T, columns.dtype), precision="highest")
 
 
 @frozen_pytree

@@ -61,8 +61,8 @@ class LogisticRegression(RegressionTest):
     of the scores w (y - mu(z'g0)) z, with 75 % of a round, and of a row of the information, with 25 %. Weights w depend
     on x and z alone, so that neither they nor the clip bend a slope of the model.
     Sensitivity, replace-one: centres and scales 1 in Linf a column; moments p (p + 1.5)^2/(2 (p + 1)) in L1 for p
-    columns, sqrt(2) (p + 1/4) in L2; scores and information 1 each, in units of how far a record moves them, which is
-    computed from what was released (docs/theory/logistic_regression.md#sensitivity).
+    columns, sqrt(2) (p + 1/4) in L2, less with unordered levels in z; scores and information 1 each, in units of how
+    far a record moves them, which is computed from what was released (docs/theory/logistic_regression.md#sensitivity).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
     P-value: of slope 0, by the score of x with the others fitted; all noise counted; below 0.05 exactly where
     the interval leaves out 0. It assumes the logistic model, in columns clipped at their public bounds. 1 where

@@ -96,9 +96,9 @@ class MEstimator(RegressionTest):
     bounds of numbers, the numbers of ordered levels (0, 1, 2, ... where those have none), 0 and 1 of two levels.
     Stages and shares: those of `PoissonRegression`, with squares of x's scores for the variance.
     Sensitivity, replace-one: centres and scales 1 in Linf a column; moments p (p + 1.5)^2/(2 (p + 1)) in L1 for p
-    columns, sqrt(2) (p + 1/4) in L2; scores, information and squares 1 each, in units of how far a record moves them,
-    which is computed from what was released and from the loss, and at which scores are cut whatever function the loss
-    is (docs/theory/m_estimator.md#sensitivity).
+    columns, sqrt(2) (p + 1/4) in L2, less with unordered levels in z; scores, information and squares 1 each, in
+    units of how far a record moves them, which is computed from what was released and from the loss, and at which
+    scores are cut whatever function the loss is (docs/theory/m_estimator.md#sensitivity).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
     P-value: of slope 0, by the score of x with the others fitted; all noise counted; below 0.05 exactly where
     the interval leaves out 0. 1 where noise hides the information about x.

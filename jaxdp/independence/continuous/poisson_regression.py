@@ -73,8 +73,9 @@ class PoissonRegression(RegressionTest):
     information w mu(z'g0) z_X z has 22 %, and 8 % release the sum of squares of X's scores, which says how far the
     variance of y exceeds what moments of y show. Weights w depend on x and z alone.
     Sensitivity, replace-one: centres and scales 1 in Linf a column; moments p (p + 1.5)^2/(2 (p + 1)) in L1 for p
-    columns, sqrt(2) (p + 1/4) in L2; scores, information and squares 1 each, in units of how far a record moves them,
-    which is computed from what was released (docs/theory/poisson_regression.md#sensitivity).
+    columns, sqrt(2) (p + 1/4) in L2, less with unordered levels in z; scores, information and squares 1 each, in
+    units of how far a record moves them, which is computed from what was released
+    (docs/theory/poisson_regression.md#sensitivity).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
     P-value: of slope 0, by the score of x with the others fitted; all noise counted; below 0.05
     exactly where the interval leaves out 0. It assumes that the log mean is

@@ -276,9 +276,16 @@ class RegressionTest(GridSums):
         values, response = self._columns(data)
         return moments.on_grid(jnp.concatenate([values, 2.0 * response[:, None] - 1.0], axis=1))
 
+    @property
+    def coded_levels(self) -> tuple[int, ...]:
+        """Of z; x has no several levels, and y none."""
+        return _of_covariates(self.of_one_level)
+
     def on_grid(self, data, num_records):
         """Scores, rows of information (n, 2 p) and perhaps squares in units, as whole numbers."""
-        return jnp.round(self.start.of(*self._columns(data)) * GRID)
+        values, response = self._columns(data)
+        values = residual_scores.with_codes(values, self.coded_levels[:-1])
+        return jnp.round(self.start.of(values, response) * GRID)
 
     def parts(self, every):
         """(p,) of scores and of information, () of squares."""
@@ -387,15 +394,32 @@ def _with_scales(test, query, released):
     return dataclasses.replace(test, scales=query.chosen(released))
 
 
+def _of_covariates(of_one_level: tuple[int, ...]) -> tuple[int, ...]:
+    """`of_one_level` of z, and 0 of X and Y."""
+    return (*of_one_level[:-1], 0, 0) if of_one_level else ()
+
+
+def _orthonormal(rows, few):
+    """Orthonormal rows (d, d), each a combination of the rows up to it that are not `few`; zeros for those."""
+    kept = jnp.where(few[:, None], 0.0, rows)
+    lower = jnp.linalg.cholesky(kept @ kept.T + jnp.diag(jnp.where(few, 1.0, 0.0)))
+    return jnp.linalg.solve(lower, kept)
+
+
 # between two stages of a release nothing is traced, and hundreds of small programs would be compiled one by one
 @functools.partial(jax.jit, static_argnames=("euclidean", "family", "of_levels", "of_one_level"))
 def _started(noisy, reach, centre, euclidean: bool, family, of_levels: bool, of_one_level: tuple[int, ...]) -> Start:
     """of_levels: whether X has levels. reach: of its bounds, in sds. centre: of X, in half ranges."""
-    noise = jnp.sqrt(noisy.variance_per_scale) * noisy.scales[1, 1]
-    numbers = np.array([*of_one_level[:-1], 0, 0])  # not of X, and Y
+    noise = jnp.sqrt(noisy.variance_per_scale) * noisy.scales[-2, -2]
+    numbers = np.array(_of_covariates(of_one_level))
     levels = residual_scores.RareLevels.of(noisy, numbers, numbers > 0)
     few = (levels.rare | levels.in_place)[:-1]
-    found = Start.about(noisy.matrix, noise, euclidean, family, few, levels.in_place[:-1])
+    matrix, axes = noisy.matrix, None
+    if residual_scores.several_levels(numbers):
+        basis = residual_scores.basis_of(numbers)
+        back = np.linalg.inv(basis)
+        matrix, axes = back @ matrix @ back.T, _orthonormal(basis[1:-1, 1:-1], few)
+    found = Start.about(matrix, noise, euclidean, family, few, levels.in_place[:-1], axes)
     if of_levels:
         found = found.about_levels()
     else:

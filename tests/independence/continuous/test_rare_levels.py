@@ -186,3 +186,34 @@ def test_levels_of_x_without_the_first_one_are_compared_and_have_no_effects(meth
     told = " ".join(str(found).split())
     assert "The first level of drug, with which the others are compared, is so rare" in told
     assert "count as having" not in told
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+@pytest.mark.parametrize("cls", [jaxdp.LogisticRegression, jaxdp.PoissonRegression])
+def test_given_nine_even_levels_that_both_columns_follow_there_is_an_interval_around_the_slope(cls):
+    """Moments of indicators, whose sum over the levels hardly varies, hid the columns in more than half of the runs."""
+    levels, n, slope = 9, 20_000, 0.3
+    counts = cls is jaxdp.PoissonRegression
+    outcome = Column("continuous") if counts else Column("binary", 2)
+    domain = Domain((Column("continuous"),), (outcome,), (Column("categorical", levels),))
+    test = cls(epsilon=1.0)
+
+    def ends(key):
+        keys = jax.random.split(key, 4)
+        z = jax.random.randint(keys[0], (n,), 0, levels)
+        of_level = jnp.linspace(-1.0, 1.0, levels)[z]
+        x = jnp.clip(jax.random.normal(keys[1], (n,)) + of_level, -4.0, 4.0)
+        mean = slope * (x - of_level) + 0.6 * of_level
+        if counts:
+            y = jnp.minimum(jax.random.poisson(keys[2], jnp.exp(mean)), 16) / 8.0 - 1.0
+        else:
+            y = (jax.random.uniform(keys[2], (n,)) < jax.nn.sigmoid(mean)).astype(float)
+        data = jaxdp.Data(0.25 * x[:, None], y, z[:, None].astype(float), domain)
+        return jnp.stack(core.run_opened(test, core.source_from_key(keys[3]), data).interval)
+
+    low, high = jax.jit(lambda keys: jax.lax.map(ends, keys))(jax.random.split(jax.random.key(0), 12)).T
+    assert np.isfinite(low).all()
+    assert np.isfinite(high).all()
+    assert np.mean((low < 4.0 * slope) & (4.0 * slope < high)) > 0.8
+    assert np.median(high - low) / 2.0 < 4.0 * slope

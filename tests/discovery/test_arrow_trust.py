@@ -11,6 +11,8 @@ from jaxdp.discovery.engine.arrow_trust import OFFSET, Shown, Trust, cycles, lef
 from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
 from jaxdp.discovery.engine.directions import Rule
 from jaxdp.discovery.engine.knowledge import Known
+from jaxdp.discovery.methods import neighbour_pc
+from jaxdp.discovery.spec import Setting
 
 PAGE = Path(__file__).parents[2] / "docs" / "discovery.md"
 
@@ -48,6 +50,14 @@ def test_more_cycles_and_more_dependence_left_lower_what_is_right():
     assert trust.of(Shown(0.0, 0.2)) > trust.of(Shown(0.0, 4.0))
 
 
+def test_few_columns_and_noise_lower_what_is_right_of_neighbour_pc():
+    def right(columns, n):
+        return neighbour_pc.trust(Setting((0,) * columns, n, 3.0, 0.0)).of(Shown(0.0))
+
+    assert right(6, 2000) < right(6, 10_000) < right(12, 10_000)
+    assert Trust(2.0, 3.0, 1.0).at(5, 1.0) == Trust(2.0, 3.0, 1.0)
+
+
 def test_shares_fall_where_pairs_without_an_edge_stay_dependent():
     """A collider 0 -> 1 <- 2 beside a column 3 that nothing joins."""
 
@@ -65,8 +75,8 @@ def test_the_table_of_the_page_is_that_of_the_record_and_shares_are_right_as_oft
     rows = [json.loads(line) for line in arrow_shares.FILE.read_text().splitlines()]
     held = [row for row in rows if row["part"] == arrow_shares.HELD]
     assert arrow_shares.table(held) in PAGE.read_text()
-    for search, trust in arrow_shares.TRUSTS.items():
+    for search in arrow_shares.TRUSTS:
         own = [row for row in held if row["search"] == search]
-        told = [(share * trust.of(arrow_shares.shown(row)), right) for row in own for share, right, _ in row["arrows"]]
+        told = [(share * arrow_shares.trust_of(row), right) for row in own for share, right, _ in row["arrows"]]
         expected, right = np.mean(told, axis=0)
         assert abs(expected - right) < 0.1, search

@@ -7,7 +7,8 @@ python -m experiments.evidence.discovery.arrow_shares --table   # of docs/discov
 Structural models are those of `structural_models.py` with edges per column as stated, coded networks those of
 `networks.py`. The part "held" has other seeds, and models, sizes and budgets that the fit has not: hubs, sinks, eight
 and twenty columns, networks of the literature (the .bif files of the Bayesian network repository). A row is a graph: of
-each arrow its share among sampled classes before any `Trust`, whether it is right, and whether it is reversed.
+each arrow its share among sampled classes before any `Trust`, whether it is right, and whether it is reversed. Rows of
+`neighbour_pc` with n epsilon of 10 000 and less were recorded later (seeds 41000 and 51000).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from jaxdp.data.networks import read_bif
 from jaxdp.discovery import cpdag_of
 from jaxdp.discovery.engine.arrow_trust import OFFSET, Shown, Trust
 from jaxdp.discovery.methods import max_min_pc, moment_pc, neighbour_pc, table_pc
+from jaxdp.discovery.spec import Setting
 from jaxdp.simulate.designs.networks import sample_network
 
 FILE, PAGE = pathlib.Path(__file__).with_suffix(".jsonl"), pathlib.Path("docs/discovery.md")
@@ -68,7 +70,7 @@ OTHER_LARGE = {
     "16 of 2, dense": Recipe(16, 3.6, (2,), concentration=0.6, parents=4),
 }
 # of `Trust`, by its fields: terms with next to no slope, or the wrong sign, were left out
-TERMS: dict[str, tuple[int, ...]] = {"max_min_pc": (), "moment_pc": (1, 2), "neighbour_pc": (1,), "table_pc": (2,)}
+TERMS: dict[str, tuple[int, ...]] = {"max_min_pc": (), "moment_pc": (1, 2), "neighbour_pc": (1, 3, 4), "table_pc": (2,)}
 CYCLES = {"neighbour_pc": (0.0, 0.15, 0.3, 0.4, 1.0)}
 LEFT = {"table_pc": (0.0, 0.5, 1.0, 2.0, 99.0), "moment_pc": (0.0, 0.5, 1.0, 2.0, 99.0)}
 
@@ -94,6 +96,9 @@ def cases(part: str, bif: bool) -> Iterator[Case]:
             ("moment_pc", 3000, 3.0, 0.0),
             ("neighbour_pc", 10_000, 3.0, 0.0),
             ("neighbour_pc", 20_000, 1.0, 0.0),
+            ("neighbour_pc", 2000, 3.0, 0.0),
+            ("neighbour_pc", 5000, 1.0, 0.0),
+            ("neighbour_pc", 5000, 2.0, 0.0),
         )
     else:
         models, sizes, edges = ("lines", "heavy tails", "hub", "sink", "mixed"), (8, 20), (1.0, 1.4, 2.2)
@@ -101,6 +106,9 @@ def cases(part: str, bif: bool) -> Iterator[Case]:
             ("moment_pc", 5000, 1.0, 1e-6),
             ("neighbour_pc", 20_000, 1.0, 1e-6),
             ("neighbour_pc", 15_000, 2.0, 0.0),
+            ("neighbour_pc", 3000, 2.0, 0.0),
+            ("neighbour_pc", 2500, 4.0, 0.0),
+            ("neighbour_pc", 6000, 1.0, 1e-6),
         )
     for kind, columns, per_column in itertools.product(models, sizes, edges):
         if per_column < (columns - 1) / 2.0:
@@ -154,15 +162,29 @@ def shown(row: dict[str, Any]) -> Shown:
     return Shown(**{field.name: row[field.name] for field in dataclasses.fields(Shown)})
 
 
+def trust_of(row: dict[str, Any]) -> float:
+    """What of a share of 1 is right in the graph of a row."""
+    trust = neighbour_pc.trust(setting(row)) if row["search"] == "neighbour_pc" else TRUSTS[row["search"]]
+    return trust.of(shown(row))
+
+
+def setting(row: dict[str, Any]) -> Setting:
+    """What is public of a row of structural models."""
+    return Setting((0,) * row["columns"], row["n"], row["epsilon"], row["delta"])
+
+
+def factors(row: dict[str, Any]) -> tuple[float, ...]:
+    """What each constant of `Trust` is multiplied by."""
+    left = -np.log(OFFSET + row["leftover"]) if row["leftover"] is not None else 0.0
+    few = (-1.0 / row["columns"], -neighbour_pc.noise_per_column(setting(row))) if row["columns"] else (0.0, 0.0)
+    return (1.0, -row["cycles"], left, *few)
+
+
 def fitted(rows: list[dict[str, Any]], search: str) -> tuple[Trust, float]:
     """Trust by maximum likelihood, and the mean log likelihood; networks of the literature count as much as random
     ones together."""
     own = [row for row in rows if row["search"] == search]
-    facts = [
-        (1.0, -row["cycles"], -np.log(OFFSET + row["leftover"]) if row["leftover"] is not None else 0.0)
-        for row in own
-        for _ in row["arrows"]
-    ]
+    facts = [factors(row) for row in own for _ in row["arrows"]]
     published = np.array([row["kind"] in PUBLISHED[FIT] for row in own for _ in row["arrows"]])
     weights = np.where(published, 1.0 / max(published.sum(), 1), 1.0 / (~published).sum())
     share, right, _ = np.array([arrow for row in own for arrow in row["arrows"]], float).T
@@ -174,7 +196,7 @@ def fitted(rows: list[dict[str, Any]], search: str) -> tuple[Trust, float]:
         return -np.average(np.where(right > 0, np.log(chance), np.log1p(-chance)), weights=weights)
 
     best = minimize(loss, [2.0] + [0.2] * (len(used) - 1), method="Nelder-Mead", options={"maxiter": 8000})
-    constants = np.zeros(3)
+    constants = np.zeros(5)
     constants[used] = best.x
     return Trust(*constants.round(2).tolist()), float(best.fun)
 
@@ -182,12 +204,12 @@ def fitted(rows: list[dict[str, Any]], search: str) -> tuple[Trust, float]:
 def table(rows: list[dict[str, Any]]) -> str:
     """Markdown: arrows of graphs held apart by their reported share, and graphs by what the notes expect."""
     lines = ["| search | graphs | arrows | mean share | right | reversed |", "|---|---|---|---|---|---|"]
-    for search, trust in TRUSTS.items():
+    for search in TRUSTS:
         own = [row for row in rows if row["search"] == search and row["arrows"]]
         for name, group in _groups(search, own):
             arrows = np.array(
                 [
-                    (share * trust.of(shown(row)), right, reversed_)
+                    (share * trust_of(row), right, reversed_)
                     for row in group
                     for share, right, reversed_ in row["arrows"]
                 ]
@@ -200,6 +222,11 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def _groups(search: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     yield "", rows
+    if search == "neighbour_pc":
+        for name, few in ((", eight columns", True), (", twenty", False)):
+            for less, quiet in (("few records", False), ("more", True)):
+                some = [row for row in rows if (row["columns"] < 20) is few and (row["n"] > 6000) is quiet]
+                yield f"{name}, {less}", some
     for what, bands in (("cycles", CYCLES), ("leftover", LEFT)):
         for low, high in itertools.pairwise(bands.get(search, ())):
             some = [row for row in rows if row[what] is not None and low <= row[what] < high]

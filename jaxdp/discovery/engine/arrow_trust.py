@@ -1,9 +1,11 @@
 """How much of the share of an arrow was right where it was measured, by what a found graph itself shows.
 
 Shares follow from the numbers of one skeleton. False and missing edges make arrows wrong of which every number is sure,
-and two public things tell skeletons with many such edges from others: cycles, and pairs without an edge that stay
-dependent. Fitted and measured on random models: docs/discovery.md#arrow-shares.
+and public things tell skeletons with many such edges from others: cycles, pairs without an edge that stay dependent,
+the number of columns and the noise. Fitted and measured on random models: docs/discovery.md#arrow-shares.
 """
+
+from __future__ import annotations
 
 import dataclasses
 import math
@@ -30,12 +32,21 @@ class Shown:
 class Trust:
     """What is right of a share of 1: expit(constant - per_cycle cycles - per_leftover log(OFFSET + leftover)).
 
-    The last term is 0 where the leftover is not released.
+    The last term is 0 where the leftover is not released. per_few, per_noise: what `at` takes off the constant.
     """
 
     constant: float
     per_cycle: float = 0.0
     per_leftover: float = 0.0
+    per_few: float = 0.0
+    per_noise: float = 0.0
+
+    def at(self, columns: int, noise: float) -> Trust:
+        """Of so many columns, and noise of a draw per column, in thousandths of the records: less of few, and of noise.
+
+        Edges of few columns are many for each of them, and noise leaves edges out: cycles do not show those.
+        """
+        return Trust(self.constant - self.per_few / columns - self.per_noise * noise, self.per_cycle, self.per_leftover)
 
     def of(self, shown: Shown) -> float:
         """Of the arrows of a graph that shows this."""

@@ -37,7 +37,9 @@ from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
 
 BEFOREHAND = Fraction(1, 10)  # of the budget, for centres and scales of continuous columns, half each
-ARROWS = Rule(reversal=4.0, trust=Trust(3.77, 6.4))  # chosen and measured: docs/theory/neighbour_pc.md#arrows
+ARROWS = Rule(
+    reversal=4.0, trust=Trust(5.49, 5.89, per_few=14.03, per_noise=0.67)
+)  # chosen and measured: docs/theory/neighbour_pc.md#arrows
 LOUD = 0.016  # noise of a further draw, in shares of the records, above which `moment_pc` found more of lines
 FAR = 0.4  # of the weakest line of `moment_pc`, below which this search found more of lines all the same
 MAX_VALUES = 20_000_000  # of a table, from which on the orders of all sets take minutes
@@ -74,6 +76,16 @@ def _weakest(setting: Setting) -> float:
     if coded(setting.levels):
         return math.inf
     return min(1.0, (_noise(setting) + null_level(setting.num_records) / max(setting.num_records, 1)) / LINE_SUM)
+
+
+def trust(setting: Setting) -> Trust:
+    """Of arrows, by what is public: number of columns, and noise (docs/discovery.md#arrow-shares)."""
+    return ARROWS.trust.at(setting.num_columns, noise_per_column(setting))
+
+
+def noise_per_column(setting: Setting) -> float:
+    """Of a further draw, in thousandths of the records: as many draws share the budget as there are columns."""
+    return 1000.0 * _noise(setting) / setting.num_columns
 
 
 def _rank(setting: Setting) -> int:
@@ -150,10 +162,11 @@ def neighbour_pc(
         scores = NeighbourScores(_values(records), centre, scale, _unordered(records))
         size = records.num_records
         null = (null_level(size) / CHANCE, CHANCE)
-        bounds = Bounds(SENSITIVITY, SENSITIVITY, rounding(size), size, null, scores.looks, arrows=ARROWS)
+        setting = Setting(tuple(records.levels), size, epsilon, delta)
+        arrows = dataclasses.replace(ARROWS, trust=trust(setting))
+        bounds = Bounds(SENSITIVITY, SENSITIVITY, rounding(size), size, null, scores.looks, arrows=arrows)
         found = MaxMinScores((0,) * len(records.columns), scores, max_order, facts)
         graph = Selection(session, records, budget, shares, facts, found, bounds, drawn=2).graph(ALL, stop)
-        setting = Setting(tuple(records.levels), size, epsilon, delta)
         copies = [
             (told.i, told.j)
             for told in graph.decisions

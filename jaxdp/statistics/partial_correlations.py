@@ -5,6 +5,8 @@ released numbers' noise, whose law is known, and a normal part of the sampling.
 Theory: docs/theory/partial_correlation.md#errors.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -98,7 +100,7 @@ def estimates(theta, linear, num_records: int, noise, noise_variance) -> Correla
     law = law_of(theta, linear)
     pairs, log_sd, jacobian = raw_estimates(theta, law)
     noise_sd = jnp.sqrt(noise_variance * ((jacobian**2) @ (noise**2)))[: len(pairs)]
-    matrix = _positive(_symmetric(pairs, p), jax.lax.stop_gradient(jnp.sqrt(jnp.mean(noise_sd**2))))
+    matrix = _positive(_symmetric(pairs, p), jax.lax.stop_gradient(noise_sd))
     sampling = _sampling_covariance(law, matrix, linear) / num_records
     return Correlations(
         matrix=matrix,
@@ -118,12 +120,31 @@ def _symmetric(pairs, num_columns: int):
 
 
 def _positive(matrix, noise_sd):
-    """Eigenvalues raised to 2 sqrt(p) sd of the noise (0.25 at most), the diagonal back to one."""
-    floor = jnp.clip(2.0 * jnp.sqrt(1.0 * len(matrix)) * noise_sd, 1e-3, MAX_FLOOR)
-    values, vectors = jnp.linalg.eigh(jnp.nan_to_num(matrix))
+    """Eigenvalues raised to 2 sqrt(p) sd of the noise (0.25 at most), the diagonal back to one.
+
+    noise_sd: of each pair (K,). A column of more noise than the largest floor covers counts less, or what its
+    correlations need, which are mostly noise, would move those of all others (#rare).
+    """
+    p = len(matrix)
+    i, j = _pairs(p)
+    loud = jnp.maximum(_loudness(noise_sd, p), math.sqrt(MAX_FLOOR / (2.0 * math.sqrt(p))))
+    weights = jnp.min(loud) / loud
+    both = weights[:, None] * weights[None, :]
+    sd = jnp.sqrt(jnp.mean((noise_sd * both[i, j]) ** 2))
+    floor = jnp.clip(2.0 * jnp.sqrt(1.0 * p) * sd, 1e-3, MAX_FLOOR)
+    values, vectors = jnp.linalg.eigh(jnp.nan_to_num(matrix) * both)
     raised = (vectors * jnp.maximum(values, floor)[None, :]) @ vectors.T
     scale = jnp.sqrt(jnp.diagonal(raised))
     return raised / (scale[:, None] * scale[None, :])
+
+
+def _loudness(noise_sd, num_columns: int):
+    """Numbers (p,) whose products are nearest, in logarithms, to the noise of the pairs (K,); alike if p = 2."""
+    logs = jnp.log(jnp.maximum(noise_sd, 1e-12))
+    own = jnp.sum(_symmetric(logs, num_columns), axis=1) - 1.0
+    if num_columns < 3:
+        return jnp.exp(0.5 * own)
+    return jnp.exp((own - jnp.sum(logs) / (num_columns - 1)) / (num_columns - 2))
 
 
 def _sampling_covariance(found: clipped_normal.ClipLaw, matrix, linear):

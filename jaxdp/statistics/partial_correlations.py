@@ -141,7 +141,8 @@ def _positive(matrix, noise_sd):
 def _loudness(noise_sd, num_columns: int):
     """Numbers (p,) whose products are nearest, in logarithms, to the noise of the pairs (K,); alike if p = 2."""
     logs = jnp.log(jnp.maximum(noise_sd, 1e-12))
-    own = jnp.sum(_symmetric(logs, num_columns), axis=1) - 1.0
+    holds = np.arange(num_columns)[:, None, None] == np.stack(_pairs(num_columns))
+    own = jnp.matmul(jnp.asarray(holds.any(axis=1), logs.dtype), logs, precision="highest")
     if num_columns < 3:
         return jnp.exp(0.5 * own)
     return jnp.exp((own - jnp.sum(logs) / (num_columns - 1)) / (num_columns - 2))

@@ -122,7 +122,7 @@ class DescribeQuery(ColumnsQuery[Description]):
 
     def selection(self, table: Table) -> Selection:
         """The columns, read such that cells without a value are seen."""
-        return Selection(dataclasses.replace(table, schema=seeing(table.schema)), self.names)
+        return Selection(dataclasses.replace(table, schema=seeing(table.schema)), self.names, apart=True)
 
     @property
     def row_draws(self) -> int:

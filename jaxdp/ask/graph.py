@@ -126,6 +126,17 @@ class GraphAnswer(TableAnswer):
         draw_graph(path, graph.names, graph.cpdag, truth=arcs, **graph.drawn_with())
 
 
+def _require_open(known: knowledge.Known) -> None:
+    """Raises ValueError where public knowledge leaves nothing of the graph to be found."""
+    ordered = known.against_time() | known.against_time().T
+    known_pairs = known.forbidden | (known.required & ordered) | np.eye(len(known.tier), dtype=bool)
+    if known_pairs.all():
+        raise ValueError(
+            "the knowledge says of every pair of columns whether they are joined and which way: nothing is left to be "
+            "found, and nothing was charged."
+        )
+
+
 def _of_interventions(graph: Graph, truth: Graph) -> dict[str, Any]:
     """The structural intervention distance to a DAG, beside that of a graph without edges; or why there is none."""
     if truth.undirected:
@@ -209,7 +220,7 @@ class GraphQuery(TableQuery[GraphAnswer]):
         settings: dict[str, Any] = {name: value for name, value in given.items() if name in set(ABILITIES) - {"keep"}}
         if method != AUTO:
             require_taken(named(method), asked_for(settings), levels_of(schema.columns_of(names)))
-        knowledge.known(settings.get("knowledge"), names)
+        _require_open(knowledge.known(settings.get("knowledge"), names))
         settings = {name: value for name, value in settings.items() if value is not None}
         return cls(schema, tuple(names), budget(own["epsilon"]), {"method": method, **settings}, own["keep"])
 

@@ -112,6 +112,7 @@ class Selection:
     given: those of them that are conditioned on; all_given: each of them may be, as in a search.
     clipped_z: whether the query leaves out values of Z at a bound by itself. times: those that hold times to an event,
     with that of the event. finds: what the query would take cells without a value for. of_moments: as of its test.
+    apart: each column is asked about by itself, and what cells without a value are is told.
     """
 
     table: Table
@@ -122,6 +123,7 @@ class Selection:
     times: tuple[str, ...] = ()
     finds: str = DEPENDENCE
     of_moments: bool = False
+    apart: bool = False
 
     def rows_beyond(self, needed: Callable[[int], int] = lambda rows: 0) -> int | None:
         """The number of rows, about, of a table that does not fit into its memory; None for one that does.
@@ -227,7 +229,7 @@ def read[Data, Answer](
 def _checked(load: Callable[..., Any], selection: Selection) -> Any:
     """The data, unless a column does not parse: told to the owner of the table, before anything is charged."""
     from jaxdp.data import lines
-    from jaxdp.data.parse_report import ParseReport, describe_ties
+    from jaxdp.data.parse_report import CODED, EMPTY_THEM, ParseReport, describe_ties
 
     schema = selection.table.schema
     watch = identifiers.Watch.of(selection.table.source, schema.delimiter, schema.unit)
@@ -243,10 +245,12 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
         )
     given = selection.names if selection.all_given else selection.given
     how: dict[str, Any] = {"finds": selection.finds, "of_moments": selection.of_moments}
-    harm = report.harm(given, clipped_z=selection.clipped_z or selection.all_given, **how)
+    harm = "" if selection.apart else report.harm(given, clipped_z=selection.clipped_z or selection.all_given, **how)
     if harm and not selection.table.reading.force:
         ways = (
-            "widen the bounds if public knowledge allows"
+            EMPTY_THEM
+            if CODED in harm
+            else "widen the bounds if public knowledge allows"
             if "bounds" in harm
             else 'leave such records out with --missing drop (in Python missing="drop"), which makes the number of '
             "complete records public, or write in the schema what such a cell means (missing = ..., other = ...)"

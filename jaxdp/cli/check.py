@@ -31,7 +31,7 @@ def add_parser(subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     from jaxdp._base.owner import OWNER
     from jaxdp.data import batches, identifiers
-    from jaxdp.data.parse_report import describe_ties
+    from jaxdp.data.parse_report import CODED, EMPTY_THEM, describe_ties
     from jaxdp.data.schema import DROP, Schema
 
     schema = Schema.load(args.schema)
@@ -52,9 +52,13 @@ def run(args: argparse.Namespace) -> int:
     persons = "" if form else watch.describe()
     replaced = [f"  note: {told}" for column in columns if column.parses for told in column.replaced]
     problems = [form.removesuffix("."), *(column.sentence for column in records.failing())]
-    if not any(problems) and schema.missing != DROP and (harm := records.harm(())):
-        ways = 'leave such records out (missing = "drop" at the top of the schema, or jaxdp test --missing drop)'
-        problems = [f"{harm}: {ways}, or write in the schema what such a cell means"]
+    records.drops = schema.missing == DROP
+    if not any(problems) and (harm := records.harm(())):
+        ways = (
+            'leave such records out (missing = "drop" at the top of the schema, or jaxdp test --missing drop), or '
+            "write in the schema what such a cell means"
+        )
+        problems = [f"{harm}: {EMPTY_THEM if CODED in harm else ways}"]
     problems = [problem for problem in problems if problem]
     errors = [f"  error: {problem}" for problem in problems if len(problems) > 1]
     title = f"{args.data}: {OWNER}"

@@ -6,6 +6,7 @@ The counts are private: they go to the owner of the file alone, never into a rel
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import math
 import re
 from collections import Counter
@@ -21,6 +22,8 @@ from jaxdp.data.texts import TextColumn
 MAX_LOOKED_AT = 1000  # cells per column whose notation is guessed
 MAX_VALUES = 100_000  # distinct values of a column that are kept to see ties
 BINS = 40  # of a histogram of the scaled values
+CODE_RATIO, FAR = 10.0, 3.0  # a code: so many times as frequent as the others beyond a bound, or so many widths off
+MIN_CODED = 5  # fewer cells of one value beyond the bounds are no code
 DECIMAL_COMMA_TOO = "numbers with a decimal comma and points at the thousands"
 _TRUTH = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f", "0", "1"})
 _NOTATIONS = (
@@ -38,8 +41,8 @@ _NOTATIONS = (
 class ColumnCounts:
     """Counts of one column. cells: all. missing: empty or marked. The rest that is not `plain` is doubtful.
 
-    values: how many records have each, until there are too many, of those within the bounds. times: dates with a time
-    of day.
+    values: how many records have each, until there are too many, of those within the bounds; beyond: of the others.
+    times: dates with a time of day.
     """
 
     rule: ColumnRule
@@ -50,6 +53,7 @@ class ColumnCounts:
     outside: int = 0
     notations: Counter[str] = dataclasses.field(default_factory=Counter)
     values: Counter[float] = dataclasses.field(default_factory=Counter)
+    beyond: Counter[float] = dataclasses.field(default_factory=Counter)
     times: int = 0
     sums: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(2))  # of scaled values and their squares
     histogram: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(BINS, int))
@@ -87,14 +91,19 @@ class ColumnCounts:
                 self.times += int(np.sum(numbers[finite] != np.floor(numbers[finite])))
             inside = finite & (numbers >= self.rule.lower) & (numbers <= self.rule.upper)
             self.outside += int(np.sum(finite) - np.sum(inside))
+            self._tally(self.beyond, numbers[finite & ~inside])
             self._add_inside(numbers[inside])
         else:
             self.unknown += int(np.sum(finite & ~np.isin(numbers, self.rule.levels)))
 
-    def _add_inside(self, numbers: np.ndarray) -> None:
-        if len(self.values) <= MAX_VALUES:
+    @staticmethod
+    def _tally(found: Counter[float], numbers: np.ndarray) -> None:
+        if len(found) <= MAX_VALUES:
             values, counts = np.unique(numbers, return_counts=True)
-            self.values.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+            found.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+    def _add_inside(self, numbers: np.ndarray) -> None:
+        self._tally(self.values, numbers)
         scaled = self.rule.scaled_number(numbers)
         self.sums += scaled.sum(), scaled @ scaled
         bins = np.floor((scaled + 1.0) * (BINS / 2)).astype(int)
@@ -146,14 +155,49 @@ class ColumnCounts:
         return self.unreadable + (0 if self.rule.pools else self.unknown) + self.outside
 
     @property
+    def coded(self) -> tuple[int, float]:
+        """How many cells hold one value beyond the bounds, as codes for missing do, and the bound that they count as.
+
+        The bound on the scale of [-1, 1]; (0, 0.) where there is no such value. A tail that is clipped has many values,
+        each about as frequent as the next one, or, in steps, ever less frequent ones; a value far from the bounds that
+        many share is a code beside a tail, too. On the logarithm 0 is a value, which no bounds can hold.
+        """
+        return max(self._coded_beyond(-1.0), self._coded_beyond(1.0))
+
+    def _coded_beyond(self, bound: float) -> tuple[int, float]:
+        rule = self.rule
+        counts = {value: n for value, n in self.beyond.items() if (value > rule.upper) == (bound > 0.0)}
+        if rule.logarithmic:
+            counts.pop(0.0, None)
+        first, second, *_ = (*sorted(counts.values(), reverse=True), 0, 0)
+        ends = (heapq.nlargest if bound > 0.0 else heapq.nsmallest)(2, self.values)
+        last, before, *_ = (*(self.values[value] for value in ends), 0, 0)
+        alone = first > CODE_RATIO * second and not first <= last < before  # else the end of a tail in steps
+        total = sum(counts.values())
+        far = (n for value, n in counts.items() if CODE_RATIO * n >= total and self._widths_beyond(value) > FAR)
+        count = max([first * alone, *far])
+        return (count, bound) if count >= MIN_CODED else (0, 0.0)
+
+    def _widths_beyond(self, value: float) -> float:
+        """How far beyond the bounds a value lies, in widths of them."""
+        lower, upper = self.rule.lower, self.rule.upper
+        if self.rule.logarithmic:
+            lower, upper, value = math.log(lower), math.log(upper), math.log(value) if value > 0.0 else -math.inf
+        return max(value - upper, lower - value) / (upper - lower)
+
+    @property
     def reach(self) -> float:
         """How many sds of the column, as it is filled, empty cells count beside the mean of its values; of levels 0."""
+        return self.sds_beside(float(self.rule.scaled_number(np.array([self.rule.missing]))[0]), self.empty)
+
+    def sds_beside(self, place: float, cells: int) -> float:
+        """How many sds of the column, with so many cells at a place on [-1, 1], the place is beside its mean."""
         count = int(self.histogram.sum())
         if not count:
             return 0.0
         mean, square = self.sums / count
-        distance = abs(float(self.rule.scaled_number(np.array([self.rule.missing]))[0]) - mean)
-        spread = max(square - mean**2, 0.0) + distance**2 * self.empty / self.cells
+        distance = abs(place - mean)
+        spread = max(square - mean**2, 0.0) + distance**2 * cells / self.cells
         return distance / math.sqrt(spread) if spread else 0.0
 
 

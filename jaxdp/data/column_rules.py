@@ -173,6 +173,8 @@ def _read(what: str, value: Any, notation: Notation) -> float:
     found = notation.number(value)
     if math.isnan(found):
         own = "" if notation.date == ISO else f", or a text such as {_LAST_OF_2024:{notation.date}}"
+        if own and not math.isnan(Notation(date=ISO).number(value)):  # the text of a date, but in another form
+            own = f" without quotes{own}"
         raise ValueError(f"{what} must be a date such as 2024-12-31{own}, got {printed(value)}.")
     return found
 

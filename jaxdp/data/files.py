@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import functools
 import gzip
 import importlib.util
 import io
 import os
+import re
 import shlex
 import warnings
 from collections import Counter
@@ -18,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from jaxdp._base.printed import path_of
+from jaxdp.data.notation import PercentCell
+from jaxdp.data.texts import as_number
 
 PARQUET, ARROW, EXCEL = (".parquet", ".pq"), (".arrow", ".feather", ".ipc"), (".xlsx", ".xlsm")
 GZIP = ".gz"
@@ -142,7 +146,21 @@ def _excel_rows(name: str, most: int | None = None) -> list[Sequence[Any]]:
     with readable(name), warnings.catch_warnings(action="ignore"):
         book = openpyxl.load_workbook(name, read_only=True, data_only=True)
         with contextlib.closing(book):
-            return list(book.worksheets[0].iter_rows(max_row=most, values_only=True))
+            return [list(map(_excel_value, row)) for row in book.worksheets[0].iter_rows(max_row=most)]
+
+
+def _excel_value(cell: Any) -> Any:
+    """What a cell holds; a `PercentCell` where it is shown with a percent sign."""
+    value = cell.value
+    return (
+        PercentCell(as_number(value)) if type(value) in (int, float) and _shows_percent(cell.number_format) else value
+    )
+
+
+@functools.cache
+def _shows_percent(number_format: str) -> bool:
+    """Whether numbers are shown a hundred times as large; a percent sign in quotes is a text behind the number."""
+    return "%" in re.sub(r'"[^"]*"|\\.', "", number_format)
 
 
 def _excel_header(row: Sequence[Any]) -> list[str]:

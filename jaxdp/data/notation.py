@@ -26,11 +26,15 @@ TRUE_WORDS = frozenset({"true", "t", "yes", "y", "1", "1.0"})
 FALSE_WORDS = frozenset({"false", "f", "no", "n", "0", "0.0"})
 
 
+class PercentCell(float):
+    """The number of a cell that a spreadsheet shows a hundred times as large, with a percent sign."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Notation:
     """decimal: mark before the fraction. thousands: mark between groups of three digits, or "". percent: cells may end
-    in a percent sign, which is dropped: "12 %" is 12. date: "" for numbers, "iso", or a format of `strptime`; a date
-    counts as days since 1970.
+    in a percent sign, which is dropped: "12 %" is 12, and so is .12 where a spreadsheet shows it so. date: "" for
+    numbers, "iso", or a format of `strptime`; a date counts as days since 1970.
     """
 
     decimal: str = "."
@@ -56,6 +60,8 @@ class Notation:
         return self._number(value) if isinstance(value, str) else as_number(value)
 
     def _number(self, value: Any) -> float:
+        if isinstance(value, PercentCell) and self.percent:
+            return float(f"{100.0 * value:.15g}")  # 7 % is 7, not 7.000000000000001
         if not isinstance(value, str):
             return as_number(value)
         text = value.strip()

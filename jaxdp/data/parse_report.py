@@ -7,6 +7,7 @@ about it would be bought for nothing. The counts are private, so they go to the 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,11 @@ from jaxdp.data.texts import taken
 
 MAX_FILLED = 0.25  # times the root of n: so many filled cells move a statistic by a quarter of its spread at most
 MAX_CLIPPED = 1.0  # the same of cells of Z beyond the bounds, which still say on which side they are
+CODED = "one and the same value outside the bounds"
+EMPTY_THEM = (  # what to do about them
+    'write such cells as empty if the value stands for missing (then missing = "drop" leaves them out), or widen the '
+    "bounds to hold it if it is none and public knowledge allows"
+)
 FAILING_SHARE = 0.5  # of the cells that are not missing; from here on a column does not parse
 MIN_VALUES = 3  # fewer values are no order
 MAX_HEAPS = 4  # multiples that are found one beside the other until nothing is left to say
@@ -286,6 +292,8 @@ class ColumnReport(ColumnCounts):
             way_out = "add the level to the schema if it is public, or choose with other = ..."
             if self.rule.pools:
                 way_out = "the private draft named no such level, so add one only if it is public"
+            elif self._looks:
+                way_out = f"they {self._looks}"
             told.append(
                 f"{self._of_cells(self.unknown)} of {name} are none of its levels and count as "
                 f"{levels[self.rule.other]!r}: {way_out}"
@@ -294,6 +302,10 @@ class ColumnReport(ColumnCounts):
             midnight = ": a bound without a time is its midnight" if self.rule.notation.date else ""
             told.append(
                 f"{self._of_cells(self.outside)} of {name} lie outside its bounds and count as the nearer one{midnight}"
+            )
+        if self.coded[0] > max_filled(self.cells):
+            told.append(
+                f"{self._of_cells(self.coded[0])} of {name} hold {CODED}, as codes for missing do: {EMPTY_THEM}"
             )
         return told
 
@@ -319,6 +331,18 @@ class ColumnReport(ColumnCounts):
         return f"column {name} does not parse: of {self.cells} cells {shown}{self._hint()}"
 
     def _hint(self) -> str:
+        if self._looks:
+            return f", which {self._looks}"
+        return ", in another unit or on another scale than the bounds" if self.outside else ""
+
+    @property
+    def looks(self) -> str:
+        """What most cells that say no value look like, and the way out, in a clause; empty where most are empty."""
+        return f", which {self._looks}" if self._looks and self.unreadable + self.unknown > self.missing else ""
+
+    @property
+    def _looks(self) -> str:
+        """In which notation cells that cannot be read seem to be, and what to do about it; else empty."""
         notations = self.notations.copy()
         if notations[DECIMAL_COMMA_TOO]:  # the small numbers of such a column show the comma alone
             notations[DECIMAL_COMMA_TOO] += notations.pop(DECIMAL_COMMA, 0)
@@ -330,8 +354,8 @@ class ColumnReport(ColumnCounts):
             if likely[0][0] == DATES and self.rule.is_date and not self.rule.drafted:
                 form = "2024-12-31" if self.rule.notation.date == ISO else self.rule.notation.date
                 way_out = f'not as the schema says, {form}: write their own format in it, such as date = "%d.%m.%Y"'
-            return f", which look like {likely[0][0]}" + (f": {way_out}" if way_out else "")
-        return ", in another unit or on another scale than the bounds" if self.outside else ""
+            return f"look like {likely[0][0]}" + (f": {way_out}" if way_out else "")
+        return ""
 
 
 def describe_ties(columns: Iterable[ColumnReport]) -> list[str]:
@@ -416,22 +440,49 @@ class ParseReport:
         weight, count, column = max(weighed, key=lambda one: one[0], default=(0.0, 0, None))
         most = 0.0 if column is None else max_filled(column.cells)
         if column is not None and not self.drops and weight > most:
+            cells = f"{count} of {column.cells} cells of column {column.rule.name!r}"
             if column.rule.name not in given and column.unknown > column.empty:
                 return (
-                    f"{count} of {column.cells} cells of column {column.rule.name!r} hold none of its levels. They "
-                    f"would count as {column.rule.levels[column.rule.other]!r}, and the answer would be about other "
-                    "groups than it names"
+                    f"{cells} hold none of its levels{column.looks}. They would count as "
+                    f"{column.rule.levels[column.rule.other]!r}, and the answer would be about other groups than it "
+                    "names"
                 )
             return (
-                f"{count} of {column.cells} cells of column {column.rule.name!r} are empty or hold no value of it. "
-                f"Filled with one value{', far from the others,' * (count <= most)} they would be taken for {finds}"
+                f"{cells} are empty or hold no value of it{column.looks}. Filled with one value"
+                f"{', far from the others,' * (count <= most)} they would be taken for {finds}"
             )
+        if harm := self._of_codes(given, clipped_z, finds, of_moments):
+            return harm
         for name in [] if clipped_z else sorted(given & set(self.columns)):
             column = self.columns[name]
             if column.outside > MAX_CLIPPED * math.sqrt(column.cells):
                 return (
                     f"{column.outside} of {column.cells} cells of column {name!r} lie outside its bounds. Conditioned "
                     "on as if they were equal, they would be taken for dependence"
+                )
+        return ""
+
+    def _of_codes(self, given: set[str], clipped_z: bool, finds: str, of_moments: bool) -> str:
+        """`harm` of cells that hold one value beyond the bounds, which counts as the nearer bound, of Z or of X and Y.
+
+        Of X or of Y alone the value may be one, such as a top code, and is a function of that column.
+        """
+        coded = [(c, *c.coded) for c in self.columns.values() if c.coded[0]]
+        found = [(c, n, c.sds_beside(bound, n) if of_moments else 0.0) for c, n, bound in coded]
+        in_search = given >= set(self.columns)  # any column may be conditioned on, and none is left out
+        for column, count, far in found:
+            of_z = column.rule.name in given and (in_search or not clipped_z)
+            if of_z and count * (1.0 + far**2) > max_filled(column.cells):
+                return (
+                    f"{count} of {column.cells} cells of column {column.rule.name!r} hold {CODED}, as codes for "
+                    "missing do. Conditioned on as if they were equal, they would be taken for dependence"
+                )
+        of_xy = [one for one in found if one[0].rule.name not in given]
+        for (x, count, far), (y, other, beside) in itertools.combinations(of_xy, 2):
+            if min(count, other) * max(far, 1.0) * max(beside, 1.0) > max_filled(x.cells):
+                return (
+                    f"{count} of {x.cells} cells of column {x.rule.name!r} and {other} of column {y.rule.name!r} hold "
+                    f"{CODED}, as codes for missing do. In the same records they would be taken for {finds}"
                 )
         return ""
 

@@ -22,6 +22,7 @@ import numpy as np
 from jaxdp._base.owner import OWNER
 from jaxdp._base.untraced import is_traced
 from jaxdp.data import arrow_csv, batches, files, header, lines
+from jaxdp.data.notation import PercentCell
 from jaxdp.data.texts import TextColumn, WholeColumn
 
 PIECE_ROWS = 65_536
@@ -382,6 +383,8 @@ def _values(name: str, column: Any, strict: bool) -> np.ndarray:
 def _are_numbers(cells: Sequence) -> bool:
     """Whether all cells are numbers whose array says the same of each as it does by itself."""
     kinds = set(map(type, cells))
+    if PercentCell in kinds:
+        return False
     return kinds == {bool} or all(issubclass(kind, int | float | np.integer) and kind is not bool for kind in kinds)
 
 

@@ -37,7 +37,7 @@ from jaxdp.data import conditioning, readers
 from jaxdp.data.coding import ColumnRule, duplicates
 from jaxdp.data.column_rules import SURVIVAL, column_rule, outcome, reject_unknown_keys
 from jaxdp.data.columns import Column, Domain
-from jaxdp.data.parse_report import ParseReport
+from jaxdp.data.parse_report import CODED, EMPTY_THEM, ParseReport
 from jaxdp.data.units import ALL, FIRST, ROWS, OneRow, Units, are_rounded
 
 if TYPE_CHECKING:
@@ -380,7 +380,7 @@ class Schema:
         if own is None:
             return table
         if harm := own.harm(given, clipped_z=True):
-            raise readers.FormError(f"{harm}: {WITHOUT_VALUES}")
+            raise readers.FormError(f"{harm}: {EMPTY_THEM if CODED in harm else WITHOUT_VALUES}")
         of_search = len(given) == len(forms)
         if told := own.harm(given, clipped_z=of_search, of_moments=True):  # which test gets the arrays is not known yet
             warn_owner(f"{told}, {BY_SOME} ({OWNER}).")

@@ -257,3 +257,27 @@ def test_units_are_counted_as_a_query_counts_them(tmp_path, capsys):
     for name in ("t.csv", "t.parquet"):
         assert main(["check", str(tmp_path / name), "--schema", str(schema)]) == 0
         assert "a query reads 40 records" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("share", [0.3, 0.49])
+def test_levels_in_another_letter_case_are_named_below_half_of_the_cells_too(tmp_path, capsys, share):
+    rows = 1000
+    cells = ["Yes" if place < share * rows else ("yes", "no")[place % 2] for place in range(rows)]
+    (tmp_path / "d.csv").write_text("k,m\n" + "".join(f"{cell},{place % 2}\n" for place, cell in enumerate(cells)))
+    levels = {"k": '["no", "yes"]', "m": '["0", "1"]'}
+    schema = "".join(f'[columns.{name}]\nkind = "binary"\nlevels = {all_of}\n' for name, all_of in levels.items())
+    (tmp_path / "s.toml").write_text(schema)
+    hint = "look like levels in another letter case: write them as the file does"
+    assert f"none of its levels, which {hint}" in refused(tmp_path, capsys, "test", "--x", "k", "--y", "m")
+    assert main(["check", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml")]) == 2
+    assert f"they {hint}" in capsys.readouterr().out
+
+
+def test_a_bound_in_quotes_says_how_a_date_is_written():
+    entry = {"kind": "continuous", "date": "%d.%m.%Y", "bounds": ["2020-01-01", "2021-01-01"]}
+    with pytest.raises(
+        ValueError, match=r"date such as 2024-12-31 without quotes, or a text such as 31\.12\.2024, got"
+    ):
+        column_rule("t", entry)
+    with pytest.raises(ValueError, match=r"date such as 2024-12-31, or a text such as 31\.12\.2024, got 'soon'"):
+        column_rule("t", entry | {"bounds": ["soon", "2021-01-01"]})

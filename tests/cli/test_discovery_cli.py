@@ -93,6 +93,37 @@ def test_users_mistakes_are_one_line(survey, tmp_path, capsys):
         assert len(error.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [
+        ({"directed": [["A", "S"], ["S", "E"], ["E", "A"]]}, "holds a directed cycle"),
+        ({"directed": [["A", "S"]], "undirected": [["S", "A"]]}, "'A' and 'S' in two ways"),
+        ({"directed": [["A", "S"], ["S", "A"]]}, "'A' and 'S' in two ways"),
+        ({"directed": [["A", "S"], ["A", "S"]], "undirected": [["S", "E"], ["E", "S"]]}, ""),
+    ],
+)
+def test_a_graph_to_compare_with_must_not_contradict_itself(survey, tmp_path, capsys, extra, told):
+    """A cycle was compared with, and told to be no graph with all edges directed; two ways were an undirected edge."""
+    names = json.loads((survey / "truth.json").read_text())["names"]
+    (tmp_path / "t.json").write_text(json.dumps({"names": names} | extra))
+    ledger = Ledger.create(str(tmp_path / "l.db"), epsilon=1.0)
+    how = ["--compare", str(tmp_path / "t.json"), "--ledger", str(ledger.path), "--out", str(tmp_path / "out")]
+    assert main(command(survey, *how)) == (2 if told else 0)
+    assert told in capsys.readouterr().err
+    assert bool(ledger.rows()) is not bool(told)
+
+
+def test_knowledge_that_leaves_nothing_to_find_is_not_paid_for(survey, tmp_path, capsys):
+    ledger = Ledger.create(str(tmp_path / "l.db"), epsilon=1.0)
+    how = ["--columns", "A,S,E", "--forbid", "A,S", "--forbid", "A,E", "--ledger", str(ledger.path)]
+    settled = ["--require", "S,E", "--tiers", "S;E"]
+    for more in (["--forbid", "S,E"], settled):
+        assert main(command(survey, *how, *more, "--out", str(tmp_path / "none"))) == 2
+        assert "nothing is left to be found" in capsys.readouterr().err
+    assert ledger.rows() == []
+    assert main(command(survey, *how, *settled[:2], "--out", str(tmp_path / "arrow"))) == 0
+
+
 def test_a_seed_makes_a_repeatable_simulation(survey, tmp_path, capsys):
     for name in ("a", "b"):
         assert main(command(survey, "--seed", "5", "--out", str(tmp_path / name))) == 0

@@ -289,3 +289,26 @@ def test_a_row_of_excel_without_a_value_is_a_record_if_strict_and_told_otherwise
     assert capfd.readouterr().err == ""
     assert size() == rows - 1
     assert "1 empty lines were passed over (for the owner" in capfd.readouterr().err
+
+
+def test_a_cell_that_excel_shows_in_percent_is_what_is_shown(tmp_path):
+    """Excel holds 54 % as .54, which in a column of percent was 100 times too small, and its difference equivalent."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    forms = ("0.0%", "0%;[Red]-0%", "General", '0.0"%"', "0\\%", "0%")
+    cells = (0.54, 0.07, 54, 7.5, 3, "12%")
+    book.active.append(["s"])
+    for place, (cell, form) in enumerate(zip(cells, forms, strict=True), start=2):
+        book.active.append([cell])
+        book.active.cell(row=place, column=1).number_format = form
+    book.save(tmp_path / "d.xlsx")
+    for entry, wanted in (
+        ({"kind": "continuous", "bounds": [0, 100], "percent": True}, [54, 7, 54, 7.5, 3, 12]),
+        ({"kind": "continuous", "bounds": [0, 100]}, [0.54, 0.07, 54, 7.5, 3, 50]),  # a fraction; no number is filled
+        ({"kind": "ordinal", "levels": [3, 7, 7.5, 12, 54], "percent": True}, [4, 1, 4, 2, 0, 3]),
+    ):
+        schema = Schema.from_dict({"columns": {"s": entry}})
+        for strict in (False, True):
+            values, _ = schema.read_table(tmp_path / "d.xlsx", strict=strict)
+            shown = values[:, 0] if entry["kind"] == "ordinal" else 50.0 + 50.0 * values[:, 0]
+            np.testing.assert_allclose(shown, wanted, rtol=1e-12)

@@ -42,7 +42,7 @@ def made_up(rows=ROWS):
     """A table with missing cells, unknown levels, values outside, texts and several types."""
     rng = np.random.default_rng(11)
     z = rng.integers(0, 4, rows)
-    x, y = (np.where(rng.random(rows) < 0.02, 99.0, 2.0 * z + rng.normal(size=rows)) for _ in range(2))
+    x, y = (np.where(rng.random(rows) < 0.02, 99.0 + (e := rng.normal(size=rows)), 2.0 * z + e) for _ in range(2))
     b = np.array(["no", "yes", "perhaps", " no", ""], object)[rng.choice(5, rows, p=[0.4, 0.4, 0.1, 0.05, 0.05])]
     b[rng.random(rows) < 0.02] = None
     missing = rng.random(rows) < 0.03

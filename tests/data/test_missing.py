@@ -445,3 +445,107 @@ def test_rows_without_an_id_are_one_person_however_that_is_spelled(rows):
     table = {"x": [0.0] * 10, "y": [0.0] * 10, "id": ["p", "", "NA", "nan", "NULL", "none", "q", "q", "p", "p"]}
     schema = Schema.from_dict({"columns": dict.fromkeys("xy", SCALED["columns"]["x"]), "unit": "id"})
     assert len(schema.read(table, x="x", y="y").x) == 3
+
+
+def coded(columns, count, code=-999.0, n=2000, seed=0):
+    """Independent normal columns x, y and z, in which so many records hold a code in these columns."""
+    generator = np.random.default_rng(seed)
+    frame = pd.DataFrame(generator.normal(size=(n, 3)), columns=list("xyz"))
+    frame.loc[: count - 1, list(columns)] = code
+    return frame
+
+
+def test_codes_for_missing_beyond_the_bounds_are_refused_as_empty_cells_are(tmp_path):
+    """Clipped to a bound in X and Y together they were dependence in 60 of 60 nulls; sqrt(2000)/4 = 11.2."""
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    told = "12 of 2000 cells of column 'x' and 12 of column 'y' hold one and the same value outside the bounds.*charged"
+    with pytest.raises(ValueError, match=told) as refusal:
+        jaxdp.test(coded("xy", 12), x="x", y="y", epsilon=1.0, bounds=BOUNDS, ledger=ledger)
+    assert "999" not in str(refusal.value)
+    assert "write such cells as empty" in str(refusal.value)
+    assert ledger.rows() == []
+    with pytest.raises(ValueError, match="one and the same value"):  # complete or not, they are there
+        jaxdp.test(coded("xy", 12), x="x", y="y", epsilon=1.0, bounds=BOUNDS, key=jax.random.key(0), missing="drop")
+    admitted = ((coded("xy", 12), {"strict": True}), (coded("xy", 12), {"force": True}), (coded("xy", 11), {}))
+    for seed, (frame, way) in enumerate((*admitted, (coded("x", 200), {}))):
+        how = {"x": "x", "y": "y", "epsilon": 1.0, "bounds": BOUNDS, "key": jax.random.key(seed)}
+        assert size(jaxdp.test(frame, **how, **way)) == 2000
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "refused"),
+    [("xy", "", True), ("x", "", False), ("z", "z", True), ("xz", "z", True), ("y", "xyz", True), ("yz", "", True)],
+)
+@pytest.mark.parametrize("code", [-999.0, 9999.0, -6.0])
+def test_codes_are_counted_of_z_and_of_two_other_columns(columns, given, refused, code):
+    assert ("one and the same value" in harm(coded(columns, 20, code), given)) is refused
+
+
+def test_means_and_slopes_count_codes_by_how_far_off_their_bound_is():
+    frame, how = coded("xy", 5), {"x": "x", "y": "y", "epsilon": 1.0, "bounds": BOUNDS, "key": jax.random.key(0)}
+    assert size(jaxdp.test(frame, **how)) == 2000
+    with pytest.raises(ValueError, match="5 of 2000 cells of column 'x' and 5 of column 'y' hold one and the same"):
+        jaxdp.test(frame, method="linear-regression", **how)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda generator, n: generator.normal(size=n),
+        lambda generator, n: np.round(2.0 * generator.normal(size=n)) / 2.0,
+        lambda generator, n: generator.poisson(0.5, n) - 0.5,
+        lambda generator, n: np.round(generator.pareto(1.5, n)),
+    ],
+    ids=["normal", "steps", "counts", "heavy"],
+)
+@pytest.mark.parametrize("n", [200, 1000, 5000, 50_000])
+def test_honest_tails_beyond_the_bounds_are_no_codes(values, n):
+    schema = Schema.from_dict({"columns": {"x": {"kind": "continuous", "bounds": [-2, 2]}}})
+    for seed in range(5):
+        report = ParseReport()
+        report.add_piece(schema.rules, {"x": values(np.random.default_rng(seed), n)})
+        assert report.columns["x"].outside > 0
+        assert report.columns["x"].coded == (0, 0.0)
+
+
+def test_a_zero_is_a_value_on_the_logarithm_and_a_code_far_off_is_one_beside_a_tail():
+    schema = Schema.from_dict({"columns": {"x": {"kind": "continuous", "bounds": [0.1, 10], "scale": "log"}}})
+    values = np.random.default_rng(0).lognormal(size=2000)
+    for code, found in ((0.0, (0, 0.0)), (-1.0, (60, -1.0)), (1e9, (60, 1.0))):
+        report = ParseReport()
+        report.add_piece(schema.rules, {"x": np.r_[values, np.full(60, code)]})
+        assert report.columns["x"].coded == found
+    schema = Schema.from_dict({"columns": {"x": {"kind": "continuous", "bounds": [-1, 1]}}})
+    report = ParseReport()
+    report.add_piece(schema.rules, {"x": np.r_[np.random.default_rng(0).normal(size=2000), np.full(60, -99.0)]})
+    assert report.columns["x"].coded == (60, -1.0)
+
+
+@pytest.mark.parametrize("table", [in_memory, in_chunks])
+def test_reading_searches_and_chunks_refuse_codes_too(table, tmp_path, monkeypatch):
+    schema = {"columns": {name: {"kind": "continuous", "bounds": [-5, 5]} for name in "xyz"}}
+    source = table(coded("xy", 40), schema, tmp_path, monkeypatch)
+    told = "one and the same value outside the bounds"
+    with pytest.raises(ValueError, match=told):
+        jaxdp.test(source, schema=schema, x="x", y="y", epsilon=1.0, key=jax.random.key(0))
+    with pytest.raises(ValueError, match=told):
+        jaxdp.discover(source, schema=schema, epsilon=1.0, method="moment_pc", key=jax.random.key(0), delta=1e-6)
+    with pytest.raises(FormError, match=f"{told}.*write such cells as empty"):
+        Schema.from_dict(schema).read(source, x="x", y="y")
+    assert len(Schema.from_dict(schema).read(source, x="x", y="z").x) == 2000
+    if table is in_memory:
+        found = jaxdp.describe(source, schema=schema, epsilon=1.0, key=jax.random.key(0))  # each column by itself
+        assert len(found.columns) == 3
+
+
+def test_check_names_codes(tmp_path, capsys):
+    from jaxdp.cli.main import main
+
+    text = "".join(f'[columns.{name}]\nkind = "continuous"\nbounds = [-5, 5]\n' for name in "xyz")
+    (tmp_path / "s.toml").write_text(text)
+    for columns, code in (("xy", 2), ("x", 0)):
+        coded(columns, 40).to_csv(tmp_path / "d.csv", index=False)
+        assert main(["check", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml")]) == code
+        told = capsys.readouterr()
+        assert "40 of 2000 cells of 'x' hold one and the same value outside the bounds" in told.out
+        assert ("write such cells as empty" in told.err) is (code == 2)

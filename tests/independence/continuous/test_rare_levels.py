@@ -1,5 +1,7 @@
 """Regressions with a level that no record has, as a drafted schema declares one: what they hold fixed, and say."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,8 @@ import pytest
 import jaxdp
 from jaxdp import core
 from jaxdp.data.dataset import Column, Domain
+from jaxdp.independence.continuous.residual_test import MomentMatrix
+from jaxdp.mechanisms import Gaussian
 
 SCHEMA = {
     "columns": {
@@ -218,3 +222,29 @@ def test_given_nine_even_levels_that_both_columns_follow_a_slope_is_found(cls):
     ends = np.isfinite(low) & np.isfinite(high)
     assert counts or ends.all()  # of counts the noise still hides how wide an interval is in half of the runs
     assert np.mean((low < 4.0 * slope) & (4.0 * slope < high), where=ends) > 0.8
+
+
+@pytest.mark.parametrize(("budget", "reached"), [({"epsilon": 1.0}, 0.93), ({"mechanism": Gaussian(1.0)}, 0.9)])
+def test_moments_beside_nine_levels_move_within_their_bound_and_by_most_of_it(budget, reached):
+    """Codes that do not exist, missing ones and infinities are tried beside the levels."""
+    domain = Domain((Column(),), (Column("binary", 2),), (Column("categorical", 9),))
+    others = np.linspace(-0.5, 0.5, 20)
+    ends, strange = (-1.0, 0.0, 1.0, np.nan, np.inf), (np.nan, np.inf, -1.0, 99.0)
+    records = np.array(list(itertools.product(ends, (0.0, 1.0, np.nan), (*range(9), *strange))))
+
+    def data(record):
+        x, y, z = (
+            np.append(1.0 * own, column) for own, column in zip(record, (others, others > 0, others), strict=True)
+        )
+        return jaxdp.Data(x[:, None], y, z[:, None], domain)
+
+    def stages(test):
+        return test.first if isinstance(test.first, MomentMatrix) else stages(test.second)
+
+    with jax.enable_x64(True):
+        query = stages(core.specialize(jaxdp.LogisticRegression(**budget, enforce_rule=False), data(records[0])))
+        vectors = np.array([query.statistic(None, data(record)) for record in records])
+    bound = query.sensitivity(len(others) + 1).bound
+    order = 2 if query.euclidean else 1
+    farthest = max(np.linalg.norm(vectors - vector, ord=order, axis=1).max() for vector in vectors)
+    assert reached * bound < farthest <= bound

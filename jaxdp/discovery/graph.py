@@ -233,9 +233,10 @@ def graph_from_dict(content: Mapping[str, Any]) -> Graph:
             if unknown or pair[0] == pair[1]:
                 raise ValueError(f'"{key}" holds {pair!r}, but both must be different entries of "names".')
             i, j = position[pair[0]], position[pair[1]]
-            arcs[i, j] = True
-            if key == "undirected":
-                arcs[j, i] = True
+            there = (key == "undirected", True)  # j -> i and i -> j: an edge may stand twice, but not in two ways
+            if arcs[i, j] | arcs[j, i] and (arcs[j, i], arcs[i, j]) != there:
+                raise ValueError(f"a graph needs one mark on each edge, and that of {pair!r} is given in two ways.")
+            arcs[j, i], arcs[i, j] = there
     try:
         epsilon = float(content.get("epsilon", "inf"))
     except (TypeError, ValueError):

@@ -97,8 +97,8 @@ def test_users_mistakes_are_one_line(survey, tmp_path, capsys):
     ("extra", "told"),
     [
         ({"directed": [["A", "S"], ["S", "E"], ["E", "A"]]}, "holds a directed cycle"),
-        ({"directed": [["A", "S"]], "undirected": [["S", "A"]]}, "'A' and 'S' in two ways"),
-        ({"directed": [["A", "S"], ["S", "A"]]}, "'A' and 'S' in two ways"),
+        ({"directed": [["A", "S"]], "undirected": [["S", "A"]]}, "is given in two ways"),
+        ({"directed": [["A", "S"], ["S", "A"]]}, "is given in two ways"),
         ({"directed": [["A", "S"], ["A", "S"]], "undirected": [["S", "E"], ["E", "S"]]}, ""),
     ],
 )

@@ -5,9 +5,8 @@
 One JSON line per (part, n, epsilon, law, method); a run goes on where the file ends. Parts: two columns on public
 bounds of 4 sd (laws of `experiments.evidence.power`), two groups (means differ by 0 or 0.5 sd, bounds of 5 sd), a 3 x 3
 table (independent, or the diagonal three times as likely). Tests of jaxdp are built as the command line builds them.
-"columns, MST": the first data sets of "columns" again, through MST; "three columns, MST": X = 0.7 Z + a,
-Y = 0.7 Z + e, or 0.25 a more, on bounds of 5, Z of 4. Both need `pip install mbi==2.0.0`, have 100 replicates, and are
-run by name.
+"three columns": X = 0.7 Z + a, Y = 0.7 Z + e, or 0.25 a more, on bounds of 5, Z of 4. Parts of "MST" and of "AIM": the
+first 100 data sets again, through synthetic records; those of MST need `pip install mbi==2.0.0` and are run by name.
 Parts of "votes" are the test of tests on the data sets of the part they name; "columns, times" measures seconds.
 `peers.py` says what the others do. dpHSIC and dpMMD have a bandwidth of one sd (the right one, which nobody told them);
 dpHSIC has 60 replicates.
@@ -34,7 +33,11 @@ from jaxdp.spec import Options
 LEVEL = 0.05
 SLOW = 60  # replicates of permutation tests of kernels
 TIMED = 20
-MST_REPLICATES, DELTA = 100, 1e-6  # of MST, as published: Gaussian noise, neighbours of one record more or fewer
+SYNTHETIC_REPLICATES, DELTA = (
+    100,
+    1e-6,
+)  # of MST and AIM, as published: Gaussian noise, neighbours of one record more or fewer
+GIVEN_Z = ("none", "linear 0.25")
 LAWS = ("none", "linear 0.25", "quadratic 0.8", "product a e", "variance exp(a/2)")
 GROUPS = Domain((Column(),), (Column(BINARY, 2),))
 TABLE = Domain((Column(CATEGORICAL, 3),), (Column(CATEGORICAL, 3),))
@@ -105,15 +108,26 @@ def table(key, rng, n, epsilon, law, replicates):
     }
 
 
-def through_mst(key, rng, n, epsilon, law, replicates):
-    """Method -> p-values, for the data sets of `columns`."""
-    data = columns_drawn(key, rng, n, law, replicates)
-    sets = [*zip(np.asarray(data.x), np.asarray(data.y), strict=True)][:MST_REPLICATES]
-    fakes = [peers.mst(seed, pair, epsilon, DELTA) for seed, pair in enumerate(sets)]
-    return {
-        "MST, Pearson": [peers.pearson(*pair) for pair in fakes],
-        "MST, chi-squared": [peers.chi2_of_quartiles(*pair) for pair in fakes],
-    }
+def through(made, name):
+    """A part: the data sets of `columns`, by way of synthetic records."""
+
+    def part(key, rng, n, epsilon, law, replicates):
+        data = columns_drawn(key, rng, n, law, replicates)
+        sets = [*zip(np.asarray(data.x), np.asarray(data.y), strict=True)][:SYNTHETIC_REPLICATES]
+        fakes, seconds = _made(made, sets, epsilon)
+        return {
+            f"{name}, Pearson": [peers.pearson(*pair) for pair in fakes],
+            f"{name}, chi-squared": ([peers.chi2_of_quartiles(*pair) for pair in fakes], seconds),
+        }
+
+    return part
+
+
+def _made(made, sets, epsilon):
+    """Synthetic records of each data set, and the seconds of one."""
+    start = time.perf_counter()
+    fakes = [made(seed, one, epsilon, DELTA) for seed, one in enumerate(sets)]
+    return fakes, (time.perf_counter() - start) / len(sets)
 
 
 def confounded(key, n: int, effect: float) -> Data:
@@ -124,17 +138,28 @@ def confounded(key, n: int, effect: float) -> Data:
     return Data(x, y, jnp.clip(z / 4, -1, 1), Domain(*((Column(),),) * 3))
 
 
-def given_z_through_mst(key, rng, n, epsilon, law, replicates):
+def given_z(key, rng, n, epsilon, law, replicates):
     """Method -> p-values, for X and Y given Z."""
     data = given_z_drawn(key, rng, n, law, replicates)
     name, test = default(data.domain, epsilon, n)
-    sets = [*zip(*(np.asarray(side) for side in (data.x, data.y, data.z)), strict=True)]
-    fakes = [peers.mst(seed, one, epsilon, DELTA) for seed, one in enumerate(sets)]
     return {
         f"jaxdp: {name}": ours(test, key, data),
-        "MST, partial correlation": [peers.partial_pearson(*one) for one in fakes],
-        "not private: partial correlation": [peers.partial_pearson(*one) for one in sets],
+        "not private: partial correlation": [peers.partial_pearson(*one) for one in _triples(data)],
     }
+
+
+def given_z_through(made, name):
+    """A part: the data sets of `given_z`, by way of synthetic records."""
+
+    def part(key, rng, n, epsilon, law, replicates):
+        fakes, seconds = _made(made, _triples(given_z_drawn(key, rng, n, law, replicates)), epsilon)
+        return {f"{name}, partial correlation": ([peers.partial_pearson(*one) for one in fakes], seconds)}
+
+    return part
+
+
+def _triples(data: Data):
+    return [*zip(*(np.asarray(side) for side in (data.x, data.y, data.z)), strict=True)]
 
 
 def votes(tests, draw, **fields):
@@ -185,8 +210,8 @@ def table_drawn(key, rng, n, law, replicates):
 
 
 def given_z_drawn(key, rng, n, law, replicates):
-    """The data sets of `given_z_through_mst`."""
-    keys = jax.random.split(key, min(MST_REPLICATES, replicates))
+    """The data sets of `given_z`."""
+    keys = jax.random.split(key, min(SYNTHETIC_REPLICATES, replicates))
     return jax.jit(jax.vmap(lambda k: confounded(k, n, {"none": 0.0, "linear 0.25": 0.25}[law])))(keys)
 
 
@@ -209,8 +234,11 @@ PARTS = {
     "columns": (columns, LAWS, ((500, 1.0),)),
     "groups": (two_groups, ("none", "means differ by 0.5"), ((500, 1.0), (1000, 1.0))),
     "table": (table, ("none", "diagonal"), ((200, 1.0), (500, 1.0))),
-    "columns, MST": (through_mst, LAWS, ((500, 1.0),)),
-    "three columns, MST": (given_z_through_mst, ("none", "linear 0.25"), ((1000, 1.0),)),
+    "columns, MST": (through(peers.mst, "MST"), LAWS, ((500, 1.0),)),
+    "columns, AIM": (through(peers.aim, "AIM"), LAWS, ((500, 1.0),)),
+    "three columns": (given_z, GIVEN_Z, ((1000, 1.0),)),
+    "three columns, MST": (given_z_through(peers.mst, "MST"), GIVEN_Z, ((1000, 1.0),)),
+    "three columns, AIM": (given_z_through(peers.aim, "AIM"), GIVEN_Z, ((1000, 1.0),)),
     "columns, votes": (
         votes({"Pearson": block_tests.pearson, "chi-squared": block_tests.thirds}, columns_drawn),
         LAWS,
@@ -229,14 +257,17 @@ PARTS = {
     ),
     "three columns, votes": (
         votes({"partial correlation": block_tests.partial_correlation}, given_z_drawn),
-        ("none", "linear 0.25"),
+        GIVEN_Z,
         ((1000, 1.0),),
     ),
     "columns, times": (times, ("none",), ((500, 1.0),)),
 }
-BY_NAME = ("columns, MST", "three columns, MST")
+BY_NAME = ("columns, MST", "three columns, MST")  # need a package
 DATA_OF = {  # parts that take the data of another
     "columns, MST": "columns",
+    "columns, AIM": "columns",
+    "three columns": "three columns, MST",
+    "three columns, AIM": "three columns, MST",
     "columns, votes": "columns",
     "groups, votes": "groups",
     "groups, kernels": "groups",

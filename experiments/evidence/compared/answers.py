@@ -129,8 +129,8 @@ def plain_log_rank(group, time_, event):
     return float(p), *estimators.NONE
 
 
-def through_mst(analysis, *kinds):
-    """An ordinary analysis of synthetic records of MST; a kind is a number of levels, or the bounds of a column."""
+def through(made, analysis, *kinds):
+    """An ordinary analysis of synthetic records; a kind is a number of levels, or the bounds of a column."""
 
     def answer(rng, *columns):
         pairs = [*zip(columns, kinds, strict=True)]
@@ -138,8 +138,8 @@ def through_mst(analysis, *kinds):
         inside = [
             side if isinstance(kind, int) else 2 * (side - kind[0]) / (kind[1] - kind[0]) - 1 for side, kind in pairs
         ]
-        made = peers.mst(int(rng.integers(2**31)), inside, EPSILON, DELTA, levels)
-        pairs = [*zip(made, kinds, strict=True)]
+        drawn = made(int(rng.integers(2**31)), inside, EPSILON, DELTA, levels)
+        pairs = [*zip(drawn, kinds, strict=True)]
         return analysis(
             *(
                 side if isinstance(kind, int) else kind[0] + 0.5 * (side + 1) * (kind[1] - kind[0])
@@ -162,9 +162,10 @@ def dp_ols(rng, x, y):
 
 RANK_PEERS = {
     "KW_abs": lambda rng, group, values: estimators.kw_abs(rng, group, values, EPSILON),
+    "AIM, Kruskal-Wallis": through(peers.aim, plain_kruskal, 3, ENDS),
     "not private: Kruskal-Wallis": lambda rng, *columns: plain_kruskal(*columns),
 }
-SYNTHETIC_RANKS = {"MST, Kruskal-Wallis": through_mst(plain_kruskal, 3, ENDS)}
+SYNTHETIC_RANKS = {"MST, Kruskal-Wallis": through(peers.mst, plain_kruskal, 3, ENDS)}
 
 
 def of_groups(draw, higher: str) -> Part:
@@ -186,9 +187,10 @@ PARTS = {
         {
             "DP F-test": lambda rng, x, y: estimators.f_test(rng, x, y, RHO, BOUND),
             "noisy Gram matrix": lambda rng, x, y: estimators.noisy_gram(rng, x, y, EPSILON, BOUND),
+            "AIM, least squares": through(peers.aim, estimators.least_squares, ENDS, ENDS),
             "not private: least squares": lambda rng, x, y: estimators.least_squares(x, y),
         },
-        {"dp-statsmodels": dp_ols, "MST, least squares": through_mst(estimators.least_squares, ENDS, ENDS)},
+        {"dp-statsmodels": dp_ols, "MST, least squares": through(peers.mst, estimators.least_squares, ENDS, ENDS)},
         gaussian=True,
     ),
     "odds ratio": Part(
@@ -203,9 +205,10 @@ PARTS = {
         {
             "PASS-GLM": lambda rng, x, y: estimators.pass_glm(rng, x, y, RHO, BOUND),
             "PASS-GLM, radius 2": lambda rng, x, y: estimators.pass_glm(rng, x, y, RHO, BOUND, 2.0),
+            "AIM, maximum likelihood": through(peers.aim, estimators.logistic, ENDS, 2),
             "not private: maximum likelihood": lambda rng, x, y: estimators.logistic(x, y),
         },
-        {"MST, maximum likelihood": through_mst(estimators.logistic, ENDS, 2)},
+        {"MST, maximum likelihood": through(peers.mst, estimators.logistic, ENDS, 2)},
         gaussian=True,
     ),
     "three groups": of_groups(ranks, "one"),
@@ -221,9 +224,10 @@ PARTS = {
         1.0,
         {
             "noisy counts, log-rank": lambda rng, *columns: estimators.noisy_log_rank(rng, *columns, EPSILON),
+            "AIM, log-rank": through(peers.aim, plain_log_rank, 2, (0.0, 1.0), 2),
             "not private: log-rank": lambda rng, *columns: plain_log_rank(*columns),
         },
-        {"MST, log-rank": through_mst(plain_log_rank, 2, (0.0, 1.0), 2)},
+        {"MST, log-rank": through(peers.mst, plain_log_rank, 2, (0.0, 1.0), 2)},
         as_votes,
     ),
 }

@@ -1,9 +1,9 @@
 """Other ways to a private test, re-enacted from their published description and source; NumPy, for simulations.
 
 dpHSIC, dpMMD: Kim and Schrab 2023 (arXiv 2310.19043), package dpkernel; DPrivStats: its R functions `dp_t_test` and
-`dp_chisq_test`, which refer noisy statistics to laws without noise; synthetic data: a noisy histogram, or MST
-(`experiments.evidence.discovery.synthetic`), records drawn from it, and an ordinary test of them. Each with the noise
-of epsilon under replacement of one record, or it says so.
+`dp_chisq_test`, which refer noisy statistics to laws without noise; synthetic data: a noisy histogram, MST
+(`experiments.evidence.discovery.synthetic`) or AIM (`aim.py`), records drawn from it, and an ordinary test of them.
+Each with the noise of epsilon under replacement of one record, or it says so.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
+from experiments.evidence.compared.aim import adaptive
 from jaxdp import null_laws
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
@@ -147,13 +148,22 @@ def mst(seed: int, columns, epsilon: float, delta: float, levels=None):
     """
     from experiments.evidence.discovery import synthetic as spanning
 
+    return _through(spanning.tree, seed, columns, epsilon, delta, levels)
+
+
+def aim(seed: int, columns, epsilon: float, delta: float, levels=None):
+    """As `mst`, of AIM."""
+    return _through(adaptive, seed, columns, epsilon, delta, levels)
+
+
+def _through(maker, seed, columns, epsilon, delta, levels):
     levels = levels or (None,) * len(columns)
     codes = [
         np.clip((0.5 * (side + 1) * BINS).astype(int), 0, BINS - 1) if many is None else side.astype(int)
         for side, many in zip(columns, levels, strict=True)
     ]
     kinds = tuple(Column(ORDINAL, many or BINS, f"c{j}") for j, many in enumerate(levels))
-    made = np.asarray(spanning.tree(Records(np.stack(codes, axis=1), kinds), epsilon, delta, seed).values)
+    made = np.asarray(maker(Records(np.stack(codes, axis=1), kinds), epsilon, delta, seed).values)
     inside = np.random.default_rng(seed).uniform(size=made.shape)
     return tuple(
         (made[:, j] + inside[:, j]) / BINS * 2 - 1 if many is None else made[:, j] for j, many in enumerate(levels)

@@ -51,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     ties += [f"  warning: {told}" for told in times if told]
     persons = "" if form else watch.describe()
     replaced = [f"  note: {told}" for column in columns if column.parses for told in column.replaced]
+    replaced += [f"  note: {by_line.of_headings}"] if by_line.of_headings else []
     problems = [form.removesuffix("."), *(column.sentence for column in records.failing())]
     records.drops = schema.missing == DROP
     if not any(problems) and (harm := records.harm(())):
@@ -73,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
         *([f"  {persons}"] if persons else []),
         *errors,
     ]
-    options.tell(args, _content(title, form, by_line.faults, shown, records, persons), "\n".join(screen))
+    notes = [note for note in (persons, by_line.of_headings) if note]
+    options.tell(args, _content(title, form, by_line.faults, shown, records, notes), "\n".join(screen))
     if problems:
         more = f" (and {len(problems) - 1} more, listed above)" if len(problems) > 1 else ""
         owner = "" if OWNER in problems[0] else f" ({OWNER})"
@@ -81,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _content(title: str, form: str, faults, shown, records, persons: str) -> dict[str, Any]:
+def _content(title: str, form: str, faults, shown, records, notes: list[str]) -> dict[str, Any]:
     """The same as the screen, for programs of the owner."""
     told = {
         name: {
@@ -93,7 +95,6 @@ def _content(title: str, form: str, faults, shown, records, persons: str) -> dic
         for name, column in shown.columns.items()
     }
     malformed = {kind: count for kind, count in faults.items() if count}
-    notes = [persons] if persons else []
     return {"notice": title, "form": form, "malformed_lines": malformed, "columns": told, "notes": notes}
 
 

@@ -58,15 +58,16 @@ class ColumnCounts:
     sums: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(2))  # of scaled values and their squares
     histogram: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(BINS, int))
 
-    def add(self, values: Sequence) -> None:
-        """Counts some cells."""
+    def add(self, values: Sequence) -> np.ndarray | None:
+        """Counts some cells. Which hold text that is no number, bool (k,); None for columns of text."""
         self.cells += len(values)
         if self.rule.vocabulary is not None:
             self.missing += sum(count for text, count in texts_of(values).items() if text.lower() in MISSING_MARKS)
         elif self.rule.levels and isinstance(self.rule.levels[0], str):
             self._add_texts(values)
         else:
-            self._add_numbers(values)
+            return self._add_numbers(values)
+        return None
 
     def _add_texts(self, values: Sequence) -> None:
         for text, count in texts_of(values, self.rule.level_of).items():
@@ -78,14 +79,14 @@ class ColumnCounts:
                 self.unknown += count
                 self._guess([text] * min(count, MAX_LOOKED_AT))
 
-    def _add_numbers(self, values: Sequence) -> None:
+    def _add_numbers(self, values: Sequence) -> np.ndarray:
         numbers = self.rule.numbers(values)
         finite = np.isfinite(numbers)
-        texts = [to_text(values[place]) for place in np.flatnonzero(~finite).tolist()]
-        unreadable = [text for text in texts if text.lower() not in MISSING_MARKS]
+        texts = {place: to_text(values[place]) for place in np.flatnonzero(~finite).tolist()}
+        unreadable = {place: text for place, text in texts.items() if text.lower() not in MISSING_MARKS}
         self.missing += len(texts) - len(unreadable)
         self.unreadable += len(unreadable)
-        self._guess(unreadable)
+        self._guess(unreadable.values())
         if self.rule.is_continuous:
             if self.rule.is_date:
                 self.times += int(np.sum(numbers[finite] != np.floor(numbers[finite])))
@@ -95,6 +96,9 @@ class ColumnCounts:
             self._add_inside(numbers[inside])
         else:
             self.unknown += int(np.sum(finite & ~np.isin(numbers, self.rule.levels)))
+        is_text = np.zeros(len(values), bool)
+        is_text[list(unreadable)] = True
+        return is_text
 
     @staticmethod
     def _tally(found: Counter[float], numbers: np.ndarray) -> None:

@@ -401,10 +401,22 @@ class ParseReport:
         self.drops = False  # whether incomplete records are left out
         self.dropped = 0
         self.without_id = 0  # rows of one record that nobody asked for
+        self.headings = 0  # rows without a number, of two columns of numbers or more, and with text in all of them
 
-    def add(self, rule: ColumnRule, values: Any) -> None:
-        """Counts some cells of a column."""
-        self.columns.setdefault(rule.name, ColumnReport(rule)).add(values)
+    def add(self, rule: ColumnRule, values: Any) -> np.ndarray | None:
+        """Counts some cells of a column, as `ColumnCounts.add`."""
+        return self.columns.setdefault(rule.name, ColumnReport(rule)).add(values)
+
+    @property
+    def of_headings(self) -> str:
+        """What rows of text in the place of numbers are, in words; empty where there are none, or columns fail."""
+        if not self.headings or self.failing():
+            return ""
+        rows = "row holds" if self.headings == 1 else "rows hold"
+        return (
+            f"{self.headings} {rows} text in every column of numbers, as a repeated header or a row of units does, and "
+            "each counts as a record: take such rows out of the file"
+        )
 
     def failing(self) -> list[ColumnReport]:
         """The columns that do not parse."""
@@ -502,8 +514,10 @@ class ParseReport:
         self, rules: Mapping[str, ColumnRule], piece: Mapping[str, Any], places: np.ndarray | None = None
     ) -> None:
         """Counts a piece of the table, as `readers.pieces` yields it. places: int (k,), of its rows that count."""
-        for name, rule in rules.items():
-            self.add(rule, piece[name] if places is None else taken(piece[name], places))
+        cells = ((rule, piece[name] if places is None else taken(piece[name], places)) for name, rule in rules.items())
+        of_text = [found for found in (self.add(rule, values) for rule, values in cells) if found is not None]
+        if len(of_text) > 1:
+            self.headings += int(np.sum(np.all(of_text, axis=0)))
         if self.watch is not None:
             self.watch.add(piece)
 

@@ -281,3 +281,20 @@ def test_a_bound_in_quotes_says_how_a_date_is_written():
         column_rule("t", entry)
     with pytest.raises(ValueError, match=r"date such as 2024-12-31, or a text such as 31\.12\.2024, got 'soon'"):
         column_rule("t", entry | {"bounds": ["soon", "2021-01-01"]})
+
+
+def test_a_repeated_header_and_a_row_of_units_are_pointed_out_and_cells_of_one_column_are_not(tmp_path, capsys):
+    (tmp_path / "s.toml").write_text(SCHEMA)
+    rows = [f"0.{i + 10};true;{1 + i % 3}\n" for i in range(ROWS)]
+    path, options = tmp_path / "d.csv", ["--schema", str(tmp_path / "s.toml")]
+
+    def notes_of(*more) -> list[str]:
+        path.write_text("".join(["x;k;m\n", *rows[:9], *more, *rows[9:]]), encoding="utf-8")
+        main(["check", str(path), *options, "--json"])
+        return json.loads(capsys.readouterr().out)["notes"]
+
+    assert notes_of("high;true;1\n", "0.5;true;low\n", ";true;\n") == []
+    (note,) = notes_of("x;k;m\n", "cm;;points\n")
+    assert note.startswith("2 rows hold text in every column of numbers")
+    main(["check", str(path), *options, "--columns", "x"])
+    assert "every column of numbers" not in capsys.readouterr().out

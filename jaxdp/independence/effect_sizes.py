@@ -280,12 +280,20 @@ def describe_assumption(x, y, interval) -> str:
     return "" if interval is None or (is_binary(x) and is_binary(y)) else ASSUMED_SPREADS
 
 
-def describe_ratio(name: str, interval) -> str:
-    """The interval of a logarithm as one of the ratio itself; empty where there is no interval."""
+def describe_ratio(name: str, interval, limit: float = math.inf) -> str:
+    """The interval of a logarithm as one of the ratio itself; empty where there is no interval.
+
+    limit: on either side of 0, where the search for an end stopped: a ratio beyond is not excluded.
+    """
     if interval is None:
         return ""
     low, high = (_ratio_of(float(end)) for end in interval)
-    return f" ({name} {low} to {high})"
+    open_ones = [
+        f"; the {end} end is where the search stops: {more} ratios are not excluded"
+        for end, more, at in (("lower", "smaller", -interval[0]), ("upper", "larger", interval[1]))
+        if float(at) >= limit * (1.0 - 1e-4)
+    ]
+    return f" ({name} {low} to {high}{''.join(open_ones)})"
 
 
 def _ratio_of(logarithm: float) -> str:

@@ -422,6 +422,14 @@ def test_an_interval_of_a_logarithm_is_told_as_that_of_the_ratio(interval, told)
     assert effect_sizes.describe_ratio("odds ratio", interval) == told
 
 
+def test_an_end_at_which_the_search_stopped_excludes_nothing_beyond():
+    assert effect_sizes.describe_ratio("hazard ratio", (-2.9, 1.0), 3.0) == " (hazard ratio 0.055 to 2.72)"
+    told = effect_sizes.describe_ratio("hazard ratio", (np.float32(-3.0), 1.0), 3.0)
+    assert told.endswith("2.72; the lower end is where the search stops: smaller ratios are not excluded)")
+    told = effect_sizes.describe_ratio("hazard ratio", (-0.1, 2.99999), 3.0)
+    assert told.endswith("the upper end is where the search stops: larger ratios are not excluded)")
+
+
 @pytest.mark.full
 def test_petos_odds_ratio_is_called_so_and_its_interval_is_of_its_limit():
     """Unequal arms, an odds ratio of 5: Peto's is 13.1 there (docs/theory/effect_sizes.md#peto)."""

@@ -123,7 +123,7 @@ def describe_effect(test, x, y, interval) -> str:
     (event,) = [rule for rule in y if not rule.is_continuous]
     first, second, came = map(str, (*x[0].levels, event.levels[1]))
     told = f" of {event.name} = {came}, {x[0].name} = {second} against {first} given Z"
-    return told + effect_sizes.describe_ratio("hazard ratio", interval)
+    return told + effect_sizes.describe_ratio("hazard ratio", interval, LIMIT)
 
 
 def blocks_for(noise_sd, num_records: int) -> int:

@@ -38,6 +38,12 @@ _PUBLIC = {
     "add_or_remove_one": "",
     "replace_attribute": "the number of records, the columns declared public, ",
 }
+_DOMAIN = (
+    "All tables under one public schema: names and kinds of the columns, the bounds of numbers and the list of levels "
+    "of each column"
+)
+_DRAFTED = {"private-bounds": "bounds", "private-levels": "levels"}  # what a charge paid for, by its method
+_PAID = " (what private drafts released of it was paid for)"
 _MECHANISMS = (
     "Noise is drawn exactly, in whole numbers on a lattice, from ChaCha20 with a fresh key of the operating system for "
     "each release; its law is that of each test. The rounding of a statistic enters its sensitivity, so that "
@@ -67,7 +73,8 @@ _OWNERS = {
     "deployment.deployment_model.access_type": "Interactive if analysts may ask, else Non-interactive",
     "deployment.deployment_model.access_type_details": "who may spend, how much each, and whether they may collude",
     "deployment.implementation.preprocessing_and_hyperparameter_tuning": (
-        "how bounds, levels and settings were known without a look at the records, and what cleaned them"
+        "how bounds, levels and settings were known without a look at the records (where no private draft released "
+        "them), and what cleaned them"
     ),
     "deployment.implementation.justification": "why this epsilon and this unit, who decided, and what was checked",
     "deployment.administrative.sources": "links to the protocol, the results, the code",
@@ -109,10 +116,9 @@ def known(ledger: Any) -> dict[str, Any]:
         "status": "Draft",
         "tier": TIER,
         "deployment.dp_variant.variant_name": _variant(spent),
-        "deployment.dp_variant.data_domain": "All tables under one public schema: names and kinds of the columns, the "
-        "bounds of numbers and the list of levels of each column, fixed without a look at the records.",
+        "deployment.dp_variant.data_domain": _domain(rows),
         "deployment.dp_variant.unprotected_quantities": f"Public, and not protected: {public}the "
-        "schema, the settings of each test, and the list of what was asked and when.",
+        f"schema{_PAID if _drafts(rows) else ''}, the settings of each test, and the list of what was asked and when.",
         **_unit(rows, ledger.relation),
         "deployment.privacy_loss.privacy_parameters_details": "\n".join(_parameters(ledger)),
         "deployment.deployment_model.model_name": "Central",
@@ -124,6 +130,24 @@ def known(ledger: Any) -> dict[str, Any]:
         if getattr(spent, name):
             fields[f"deployment.privacy_loss.privacy_parameters.{name}"] = getattr(spent, name)
     return fields
+
+
+def _drafts(rows: Any) -> dict[int, list[str]]:
+    """Number of a charge -> what of a schema it paid for, of charges for private drafts."""
+    parts = {row.number: set(row.method.split("+")) & set(_DRAFTED) for row in rows}
+    return {number: [_DRAFTED[name] for name in _DRAFTED if name in names] for number, names in parts.items() if names}
+
+
+def _domain(rows: Any) -> str:
+    """What is fixed about the tables, and for a private draft what was released."""
+    drafts = _drafts(rows)
+    if not drafts:
+        return f"{_DOMAIN}, fixed without a look at the records."
+    charges = ", ".join(f"charge {number} ({' and '.join(parts)})" for number, parts in drafts.items())
+    return (
+        f"{_DOMAIN}. Bounds or levels of some columns were released by private drafts and paid for: {charges}. All "
+        "others were fixed without a look at the records."
+    )
 
 
 def _protects_persons(rows: Any) -> bool:

@@ -9,6 +9,8 @@ import yaml
 import jaxdp
 from jaxdp.accounting import privacy_unit, registry
 from jaxdp.accounting.ledger import Ledger
+from jaxdp.ask.column_levels import ColumnLevels
+from jaxdp.ask.column_quantiles import ColumnQuantiles
 from jaxdp.cli.main import main
 
 # As the registry's own schema requires them (schemas/deployments-schema.yaml of its repository, July 2026).
@@ -48,6 +50,20 @@ def test_what_the_ledger_knows_is_in_the_entry(tmp_path):
     assert "administrative" not in part
     assert set(REQUIRED) <= {name for name, _ in owners}
     assert text.startswith("# url_slug:")  # the registry's scripts look for it at the first character
+
+
+def test_bounds_and_levels_of_a_private_draft_are_not_said_to_be_public(tmp_path):
+    """With charges of drafts the entry names them; without, the schema was fixed without a look at the records."""
+    ledger = charged(tmp_path, {"epsilon": 0.5}, epsilon=2.0)
+    part = entry(ledger, tmp_path)[0]["deployment"]["dp_variant"]
+    assert part["data_domain"].endswith("of each column, fixed without a look at the records.")
+    assert "paid for" not in part["unprotected_quantities"]
+    for method in (ColumnQuantiles.method, f"{ColumnQuantiles.method}+{ColumnLevels.method}", ColumnLevels.method):
+        ledger.reserve(method, epsilon=0.25, digest=secrets.token_hex(32))
+    part = entry(ledger, tmp_path)[0]["deployment"]["dp_variant"]
+    paid = "charge 2 (bounds), charge 3 (bounds and levels), charge 4 (levels)"
+    assert f"released by private drafts and paid for: {paid}. All others were fixed" in part["data_domain"]
+    assert "the schema (what private drafts released of it was paid for), the" in part["unprotected_quantities"]
 
 
 def test_the_owner_takes_away_the_signs_and_has_every_field(tmp_path):

@@ -1,5 +1,6 @@
 """Audits of other libraries: the record, the page's tables, the neighbours, and the estimator of several parts."""
 
+import json
 import re
 from collections import Counter
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.evidence.others import __main__ as tool
-from experiments.evidence.others.claims import CLAIMS, REPLACE, environment
+from experiments.evidence.others.claims import CLAIMS, REENACTED, REPLACE, environment
 from experiments.evidence.others.estimate import bound
 
 ROWS = tool.read(tool.RECORD)
@@ -47,6 +48,9 @@ def test_audits_have_power_where_noise_is_scaled_to_the_pair():
 def test_versions_are_those_of_the_pinned_environments():
     pinned = {name: (tool.HERE / f"requirements-{name}.txt").read_text() for name in ("main", "smartnoise", "tumult")}
     for row in ROWS + tool.read(tool.LEVELS):
+        if row["library"] in REENACTED:
+            assert row["version"] == REENACTED[row["library"]]
+            continue
         name = re.sub(r"[-_.]+", "[-_.]", re.escape(row["library"]).replace(r"\-", "-"))
         assert re.search(rf"^{name}=={re.escape(row['version'])}$", pinned[environment(row["library"])], re.M), row
 
@@ -55,6 +59,32 @@ def test_the_page_shows_the_record():
     page = tool.PAGE.read_text(encoding="utf-8")
     assert tool.table(ROWS) in page
     assert tool.table_of_levels(tool.read(tool.LEVELS)) in page
+    assert tool.table_of_papers(json.loads(tool.AUDITS.read_text(encoding="utf-8"))) in page
+
+
+def test_lower_bounds_are_rounded_down():
+    assert [tool.lower(value) for value in (1.3987, 0.999, 0.0, 4 - 1e-15)] == ["1.39", "0.99", "0.00", "4.00"]
+    for row in ROWS:
+        assert float(tool.lower(row["at_least"])) <= row["at_least"]
+
+
+def test_levels_say_with_what_they_were_measured():
+    for row in tool.read(tool.LEVELS):
+        assert all(row[name] for name in ("seed", "version", "python", "numpy", "commit"))
+
+
+def test_the_reenacted_tests_are_audited_under_each_relation_that_their_claim_depends_on():
+    best = {}
+    for row in ROWS:
+        if row["library"] == "DPrivStats":
+            key = row["function"], row["relation"]
+            best[key] = max(best.get(key, (0, 0)), (row["at_least"], row["claimed"]))
+    assert {key: claimed for key, (_, claimed) in best.items()} == {
+        ("dp_t_test", "replace one"): 1.0,
+        ("dp_chisq_test", "add one"): 1.0,
+        ("dp_chisq_test", "replace one"): 2.0,
+    }
+    assert all(0.7 < found / claimed < 1 for (name, _), (found, claimed) in best.items() if name == "dp_chisq_test")
 
 
 def noisy(epsilon, parts, runs=40_000, seed=0):

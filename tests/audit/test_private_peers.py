@@ -95,12 +95,30 @@ def test_the_test_of_tests_and_ours_answer_for_a_part():
     assert (row["rejected"], row["replicates"], row["answered"]) == (4, 4, 4)
 
 
+def test_every_private_row_has_seconds():
+    """Of a table: a row of tests that are not private has none."""
+    for parts in page.SEVERAL.values():
+        for line in page.rejections(parts).splitlines()[2:]:
+            name, seconds = line.split(" | ")[0], line.rstrip("|").split("|")[-1].strip()
+            assert bool(seconds) != name.startswith("| not private"), line
+
+
+def test_rows_of_fewer_data_sets_are_listed():
+    text, counts = page.data_sets(), {row["replicates"] for _, row in page._of_tables()}
+    assert {int(line[2:].split(":")[0]) for line in text.splitlines()} == counts
+    for table, row in page._of_tables():
+        if row["replicates"] != page.USUAL:
+            line = next(line for line in text.splitlines() if line.startswith(f"- {row['replicates']}:"))
+            assert f"*{table}*" in line
+            assert page._family(row["method"]) in line or f"all rows of *{table}*" in line
+
+
 def test_pages_hold_the_records():
     text = page.PAGE.read_text(encoding="utf-8")
     tables = [page.rejections(parts) for parts in page.SEVERAL.values()]
     tables += [page.estimates(name) for name in {row["part"] for row in rows(page.RECORD)}]
     assert len(tables) == len(page.SEVERAL) + len(answers.PARTS)
-    for table in [*tables, page.graphs()]:
+    for table in [*tables, page.graphs(), page.variants(), page.data_sets()]:
         assert table in text, "python -m experiments.evidence.compared.page writes it anew"
     text = small.PAGE.read_text(encoding="utf-8")
     for table in (small.table(), small.intervals()):

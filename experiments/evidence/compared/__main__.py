@@ -7,7 +7,7 @@ bounds of 4 sd (laws of `experiments.evidence.power`), two groups (means differ 
 table (independent, or the diagonal three times as likely). Tests of jaxdp are built as the command line builds them.
 "three columns": X = 0.7 Z + a, Y = 0.7 Z + e, or 0.25 a more, on bounds of 5, Z of 4. Parts of "MST" and of "AIM": the
 first 100 data sets again, through synthetic records; those of MST need `pip install mbi==2.0.0` and are run by name.
-Parts of "votes" are the test of tests on the data sets of the part they name; "columns, times" measures seconds.
+Parts of "votes" are the test of tests on the data sets of the part they name.
 `peers.py` says what the others do. dpHSIC and dpMMD have a bandwidth of one sd (the right one, which nobody told them);
 dpHSIC has 60 replicates.
 """
@@ -32,7 +32,6 @@ from jaxdp.spec import Options
 
 LEVEL = 0.05
 SLOW = 60  # replicates of permutation tests of kernels
-TIMED = 20
 SYNTHETIC_REPLICATES, DELTA = (
     100,
     1e-6,
@@ -49,16 +48,14 @@ def default(domain, epsilon, n):
     return entry.name, entry.build(epsilon, domain, Options(level=LEVEL, num_records=n))
 
 
-def ours(test, key, data, batch=8):
-    """P-values of a private test on many data sets (leading axis)."""
-    keys = jax.random.split(key, jax.tree.leaves(data)[0].shape[0])
-    return jax.jit(lambda k, d: jax.lax.map(lambda one: core.run(test, *one).p_value, (k, d), batch_size=batch))(
-        keys, data
-    )
+def ours(test, key, data):
+    """(p-values, seconds of one) of a private test on many data sets (leading axis)."""
+    found, seconds = answers.private(test, key, data)
+    return found[:, 0], seconds
 
 
 def columns(key, rng, n, epsilon, law, replicates):
-    """Method -> p-values, for two continuous columns."""
+    """Method -> p-values, with seconds where the method is in question, for two continuous columns."""
     data = columns_drawn(key, rng, n, law, replicates)
     few = jax.tree.map(lambda leaf: leaf[:SLOW], data)
     name, test = default(data.domain, epsilon, n)
@@ -66,12 +63,12 @@ def columns(key, rng, n, epsilon, law, replicates):
     keys = jax.random.split(key, min(SLOW, replicates))
     plain = jax.jit(lambda k, d: jax.lax.map(lambda one: kernel.non_private(*one), (k, d)))
     x, y = np.asarray(data.x), np.asarray(data.y)
-    fakes = [peers.synthetic(rng, *pair, epsilon) for pair in zip(x, y, strict=True)]
+    fakes, seconds = _each(lambda pair: peers.synthetic(rng, *pair, epsilon), [*zip(x, y, strict=True)])
     return {
         f"jaxdp: {name}": ours(test, key, data),
-        "dpHSIC": ours(kernel, key, few, 1),
-        "synthetic data, Pearson": [peers.pearson(*pair) for pair in fakes],
-        "synthetic data, chi-squared": [peers.chi2_of_quartiles(*pair) for pair in fakes],
+        "dpHSIC": ours(kernel, key, few),
+        "synthetic data, Pearson": ([peers.pearson(*pair) for pair in fakes], seconds),
+        "synthetic data, chi-squared": ([peers.chi2_of_quartiles(*pair) for pair in fakes], seconds),
         "not private: HSIC": plain(keys, few),
         "not private: Pearson": [peers.pearson(*pair) for pair in zip(x, y, strict=True)],
         "not private: chi-squared": [peers.chi2_of_quartiles(*pair) for pair in zip(x, y, strict=True)],
@@ -91,7 +88,7 @@ def two_groups(key, rng, n, epsilon, law, replicates):
         except ValueError:
             pass  # too few records for this budget: refused, which the page says
     return found | {
-        "DPrivStats t-test": [peers.dprivstats_t(rng, one, epsilon) for one in groups],
+        "DPrivStats t-test": _each(lambda one: peers.dprivstats_t(rng, one, epsilon), groups),
         "not private: t-test": [peers.welch(one) for one in groups],
     }
 
@@ -103,7 +100,7 @@ def table(key, rng, n, epsilon, law, replicates):
     counts = [np.bincount(row, minlength=9).reshape(3, 3).astype(float) for row in np.asarray(3 * data.x + data.y)]
     return {
         f"jaxdp: {name}": ours(test, key, data),
-        "DPrivStats chi-squared": [peers.dprivstats_chi2(rng, one, epsilon) for one in counts],
+        "DPrivStats chi-squared": _each(lambda one: peers.dprivstats_chi2(rng, one, epsilon), counts),
         "not private: chi-squared": [peers.chi2(one) for one in counts],
     }
 
@@ -114,20 +111,20 @@ def through(made, name):
     def part(key, rng, n, epsilon, law, replicates):
         data = columns_drawn(key, rng, n, law, replicates)
         sets = [*zip(np.asarray(data.x), np.asarray(data.y), strict=True)][:SYNTHETIC_REPLICATES]
-        fakes, seconds = _made(made, sets, epsilon)
+        fakes, seconds = _each(lambda both: made(*both, epsilon, DELTA), [*enumerate(sets)])
         return {
-            f"{name}, Pearson": [peers.pearson(*pair) for pair in fakes],
+            f"{name}, Pearson": ([peers.pearson(*pair) for pair in fakes], seconds),
             f"{name}, chi-squared": ([peers.chi2_of_quartiles(*pair) for pair in fakes], seconds),
         }
 
     return part
 
 
-def _made(made, sets, epsilon):
-    """Synthetic records of each data set, and the seconds of one."""
+def _each(answer, sets):
+    """The answer of each data set, and the seconds of one."""
     start = time.perf_counter()
-    fakes = [made(seed, one, epsilon, DELTA) for seed, one in enumerate(sets)]
-    return fakes, (time.perf_counter() - start) / len(sets)
+    found = [answer(one) for one in sets]
+    return found, (time.perf_counter() - start) / len(sets)
 
 
 def confounded(key, n: int, effect: float) -> Data:
@@ -152,7 +149,8 @@ def given_z_through(made, name):
     """A part: the data sets of `given_z`, by way of synthetic records."""
 
     def part(key, rng, n, epsilon, law, replicates):
-        fakes, seconds = _made(made, _triples(given_z_drawn(key, rng, n, law, replicates)), epsilon)
+        sets = _triples(given_z_drawn(key, rng, n, law, replicates))
+        fakes, seconds = _each(lambda both: made(*both, epsilon, DELTA), [*enumerate(sets)])
         return {f"{name}, partial correlation": ([peers.partial_pearson(*one) for one in fakes], seconds)}
 
     return part
@@ -168,17 +166,11 @@ def votes(tests, draw, **fields):
     def part(key, rng, n, epsilon, law, replicates):
         data = draw(key, rng, n, law, replicates)
         return {
-            f"test of tests, {name}": _timed(TestOfTests(epsilon=epsilon, test=test, **fields), key, data)
+            f"test of tests, {name}": ours(TestOfTests(epsilon=epsilon, test=test, **fields), key, data)
             for name, test in tests.items()
         }
 
     return part
-
-
-def _timed(test, key, data):
-    """(p-values, seconds of one)."""
-    found, seconds = answers.private(test, key, data)
-    return found[:, 0], seconds
 
 
 def columns_drawn(key, rng, n, law, replicates):
@@ -199,7 +191,7 @@ def kernels_of_groups(key, rng, n, epsilon, law, replicates):
     """Method -> p-values and seconds, for the data sets of `two_groups`."""
     data, _ = groups_drawn(key, rng, n, law, replicates)
     test = peers.DpMMD(epsilon=epsilon, level=LEVEL, bandwidth=0.2, group=n // 2)
-    return {"dpMMD": _timed(test, key, data)}
+    return {"dpMMD": ours(test, key, data)}
 
 
 def table_drawn(key, rng, n, law, replicates):
@@ -213,21 +205,6 @@ def given_z_drawn(key, rng, n, law, replicates):
     """The data sets of `given_z`."""
     keys = jax.random.split(key, min(SYNTHETIC_REPLICATES, replicates))
     return jax.jit(jax.vmap(lambda k: confounded(k, n, {"none": 0.0, "linear 0.25": 0.25}[law])))(keys)
-
-
-def times(key, rng, n, epsilon, law, replicates):
-    """Seconds of one answer of the methods of `columns`, on the first of its data sets."""
-    data = jax.tree.map(lambda leaf: leaf[:TIMED], columns_drawn(key, rng, n, law, replicates))
-    name, test = default(data.domain, epsilon, n)
-    sets = [*zip(np.asarray(data.x), np.asarray(data.y), strict=True)]
-    start = time.perf_counter()
-    fakes = [peers.chi2_of_quartiles(*peers.synthetic(rng, *pair, epsilon)) for pair in sets]
-    seconds = (time.perf_counter() - start) / len(sets)
-    return {
-        f"jaxdp: {name}": _timed(test, key, data),
-        "dpHSIC": _timed(peers.DpHSIC(epsilon=epsilon, level=LEVEL), key, data),
-        "synthetic data, chi-squared": (fakes, seconds),
-    }
 
 
 PARTS = {
@@ -260,7 +237,6 @@ PARTS = {
         GIVEN_Z,
         ((1000, 1.0),),
     ),
-    "columns, times": (times, ("none",), ((500, 1.0),)),
 }
 BY_NAME = ("columns, MST", "three columns, MST")  # need a package
 DATA_OF = {  # parts that take the data of another
@@ -273,7 +249,6 @@ DATA_OF = {  # parts that take the data of another
     "groups, kernels": "groups",
     "table, votes": "table",
     "three columns, votes": "three columns, MST",
-    "columns, times": "columns",
 }
 
 

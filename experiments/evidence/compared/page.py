@@ -20,7 +20,9 @@ SEVERAL = {  # table of the page: parts of compared.jsonl
     "groups": ("groups", "groups, votes", "groups, kernels"),
     "table": ("table", "table, votes"),
 }
+VARIANTS = Path(__file__).parents[1] / "variants" / "variants.jsonl"
 NETWORK = "12 of 2-3"
+USUAL = 200  # data sets of a rate
 
 
 def share(count: int, of: int) -> str:
@@ -45,11 +47,11 @@ def told(name: str) -> str:
 
 
 def rejections(parts) -> str:
-    """Rates by n and law; seconds of one answer where a row or the part of times has them."""
+    """Rates by n and law; seconds of one answer."""
     cells, laws, seconds = defaultdict(dict), {}, {}
     for row in rows(TABLES):
-        seconds |= {row["method"]: row["seconds"]} if "seconds" in row else {}
         if row["part"] in parts:
+            seconds |= {row["method"]: row["seconds"]} if "seconds" in row else {}
             laws[row["n"], row["law"]] = None
             rate = share(row["rejections"], row["replicates"])
             wrong = row["law"] == "none" and too_many(row["rejections"], row["replicates"])
@@ -129,12 +131,76 @@ def graphs() -> str:
     return "\n".join(lines)
 
 
+def data_sets() -> str:
+    """Which rows have fewer data sets than is usual, by table."""
+    found: dict[int, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+    everything = defaultdict(set)
+    for table, row in _of_tables():
+        everything[table].add(row["replicates"])
+        if row["replicates"] != USUAL:
+            found[row["replicates"]][_family(row["method"])][table] = None
+    lines = []
+    for many, methods in sorted(found.items()):
+        whole = [table for table, counts in everything.items() if counts == {many}]
+        said = [f"all rows of {_listed(whole)}"] if whole else []
+        by_tables = defaultdict(list)
+        for method, tables in methods.items():
+            left = tuple(table for table in tables if table not in whole)
+            if left:
+                by_tables[left].append(method)
+        said += [f"{_listed(names, quote='')} in {_listed(tables)}" for tables, names in by_tables.items()]
+        lines.append(f"- {many}: {'; '.join(said)}.")
+    return "\n".join([f"- {USUAL}: all others.", *reversed(lines)])
+
+
+def _of_tables():
+    """(table of the page, row) of every recorded rate."""
+    table_of = {part: name for name, parts in SEVERAL.items() for part in parts}
+    yield from ((table_of[row["part"]], row) for row in rows(TABLES))
+    yield from ((row["part"], row) for row in rows(RECORD))
+
+
+def _family(method: str) -> str:
+    """Rows of one table and one of these have the same data sets."""
+    return method if method.startswith("not private") else method.split(", ")[0]
+
+
+def _listed(words, quote: str = "*") -> str:
+    *first, last = [f"{quote}{word}{quote}" for word in words]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def variants() -> str:
+    """What three tests report of many variants: data sets with a false report, and what was found."""
+    names = {
+        "adjusted": "`best-variants` given both covariates",
+        "unadjusted": "`best-variants` without covariates",
+        "counts": "`best-tables` (counts)",
+    }
+    found = {(row["law"], row["method"]): row for row in rows(VARIANTS)}
+    one = found["planted", "counts"]
+    tested = one["replicates"] * one["chosen"]
+    bold = lambda count, text: f"**{text}**" if count else text  # noqa: E731
+    lines = [
+        f"| | no effect: data sets with a false report | five variants matter (log odds 0.5): found of {tested} tested "
+        f"| false of {tested} |",
+        "|---|---|---|---|",
+    ]
+    for method, name in names.items():
+        null, planted = found["null", method], found["planted", method]
+        wrong = bold(null["any_false"], f"{null['any_false']} of {null['replicates']}")
+        lines.append(f"| {name} | {wrong} | {planted['found']} | {bold(planted['false'], planted['false'])} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     for name, parts in SEVERAL.items():
         fill(PAGE, name, rejections(parts))
     for part in dict.fromkeys(row["part"] for row in rows(RECORD)):
         fill(PAGE, part, estimates(part))
     fill(PAGE, "graphs", graphs())
+    fill(PAGE, "variants", variants())
+    fill(PAGE, "data sets", data_sets())
 
 
 if __name__ == "__main__":

@@ -105,6 +105,13 @@ class Groups:
 
 def dprivstats_t(rng, groups: Groups, epsilon: float) -> float:
     """P-value of `dp_t_test`: a third of epsilon each for counts, means and variances; Student's law, without noise."""
+    first, second, error, freedom = dprivstats_means(rng, groups, epsilon)
+    t = (first - second) / error if error > 0 else 0.0
+    return float(2 * stats.t.sf(abs(t), freedom))
+
+
+def dprivstats_means(rng, groups: Groups, epsilon: float) -> tuple[float, float, float, float]:
+    """What else `dp_t_test` returns: both noisy means, the standard error, the degrees of freedom."""
     third, width = epsilon / 3, groups.bounds[1] - groups.bounds[0]
     released = []
     for values in (groups.first, groups.second):
@@ -115,9 +122,7 @@ def dprivstats_t(rng, groups: Groups, epsilon: float) -> float:
         square = np.mean(clipped**2) + rng.laplace(scale=width**2 / n / (third / 2))
         released.append((count, mean, max(square - centre**2, 0.0)))
     (n_x, mean_x, var_x), (n_y, mean_y, var_y) = released
-    error = np.sqrt(var_x / n_x + var_y / n_y)
-    t = (mean_x - mean_y) / error if error > 0 else 0.0
-    return float(2 * stats.t.sf(abs(t), n_x + n_y - 2))
+    return mean_x, mean_y, np.sqrt(var_x / n_x + var_y / n_y), n_x + n_y - 2
 
 
 def dprivstats_chi2(rng, table: np.ndarray, epsilon: float) -> float:
@@ -126,7 +131,12 @@ def dprivstats_chi2(rng, table: np.ndarray, epsilon: float) -> float:
     The package adds Laplace noise of scale 1/epsilon, which is epsilon for one record added; here 2/epsilon, for one
     replaced.
     """
-    return chi2(np.round(np.maximum(table + rng.laplace(scale=2 / epsilon, size=table.shape), 0.0)))
+    return chi2(np.round(dprivstats_cells(rng, table, 2 / epsilon)))
+
+
+def dprivstats_cells(rng, table: np.ndarray, scale: float) -> np.ndarray:
+    """The noisy table that `dp_chisq_test` returns (`observed_private`)."""
+    return np.maximum(table + rng.laplace(scale=scale, size=table.shape), 0.0)
 
 
 def synthetic(rng, x: np.ndarray, y: np.ndarray, epsilon: float):

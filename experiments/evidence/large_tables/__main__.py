@@ -1,6 +1,8 @@
 """Measures tests on Parquet beyond memory against DuckDB and pandas; cases that are on record are not measured again.
 
-python -m experiments.evidence.large_tables --rows 1e7 --folder FOLDER   (data are made there, outside the repository)
+    python -m experiments.evidence.large_tables --rows 1e7 --folder FOLDER   (for its data, outside the repository)
+    python -m experiments.evidence.large_tables --table                      (of the record)
+
 Each case runs in a process of its own, so that its peak memory is its own. Rates by processor time hold on a busy
 machine, those by wall time only on a quiet one; `load` says which it was.
 """
@@ -308,9 +310,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", action="store_true", help="prints the record as a table, and measures nothing")
     parser.add_argument("--rows", type=lambda text: int(float(text)), default=10**7)
-    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, help="of the tables that are made; needed to measure")
     parser.add_argument("--one", nargs=2, metavar=("KIND", "CASE"), help="measures one case and prints it")
     args = parser.parse_args()
+    if args.folder is None and not args.table:
+        parser.error("--folder is needed to measure")
     if args.one:
         kind, case = args.one
         place = MADE.get(kind, make)(args.folder, args.rows)

@@ -1,17 +1,18 @@
 """Audits of other libraries' estimates: claimed epsilon against a lower bound from runs on two neighbours.
 
     python3 -m venv /tmp/main && /tmp/main/bin/pip install -r experiments/evidence/others/requirements-main.txt
-    python -m experiments.evidence.others main=/tmp/main/bin/python [NAME=PYTHON ...]   # measures
+    python -m experiments.evidence.others main=/tmp/main/bin/python own=python [NAME=PYTHON ...]   # measures
     python -m experiments.evidence.others                                               # the page's tables again
 
-Environments: main, smartnoise, tumult (requirements-NAME.txt), since their pins exclude each other; those not given are
-not run. The draws are made there by `draw.py`, the bounds here by `jaxdp.audit`.
-Rows replace those of the same claim in others.jsonl. **A bound above a claim that nobody has reported in public is not
-written there, but to --kept-back: the maintainers are told first.** --only takes parts of names.
+Environments: main, smartnoise, tumult (requirements-NAME.txt), since their pins exclude each other, and own, jaxdp's,
+for what is re-enacted; those not given are not run. The draws are made there by `draw.py`, the bounds here by
+`jaxdp.audit`. Rows replace those of the same claim in others.jsonl. **A bound above a claim that nobody has reported in
+public is not written there, but to --kept-back: the maintainers are told first.** --only takes parts of names.
 """
 
 import argparse
 import json
+import math
 import subprocess
 import tempfile
 import time
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.evidence.others.claims import CLAIMS, Claim, environment
+from experiments.evidence.others.claims import CLAIMS, REENACTED, Claim, environment
 from experiments.evidence.others.estimate import bound
 from experiments.record import fill, provenance
 from experiments.record import rows as read
@@ -29,7 +30,15 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 RECORD, LEVELS = HERE / "others.jsonl", HERE / "levels.jsonl"
 PAGE = ROOT / "docs" / "evidence" / "others.md"
+AUDITS = ROOT / "experiments" / "evidence" / "audit" / "audit.json"
 KEPT_BACK = ROOT / "out" / "others_kept_back.jsonl"
+PAPERS = {  # of the audits of flawed mechanisms
+    "algorithm-2": "Priv-PC, Algorithm 2, one firing after a refresh at n/m = 20",
+    "priv_pc_paper": "Priv-PC as its authors run it, one round, 1200 records",
+    "algorithm-3": "Unit circle, Algorithm 3 as printed, 16 accepted tests",
+    "micr-geom": "MICr-Geom, n = 8, three tables",
+    "noisy-permutation": "A whole noisy permutation rank, five copies",
+}
 
 
 def measure(claim: Claim, python: str) -> list[dict]:
@@ -71,6 +80,11 @@ def merged(path: Path, claim: Claim, fresh: list[dict]) -> None:
         write(path, old + fresh)
 
 
+def lower(value: float) -> str:
+    """A lower bound with two decimals, rounded down; quadratures are right to 1e-9."""
+    return f"{math.floor((value + 1e-9) * 100) / 100:.2f}"
+
+
 def table(rows: list[dict]) -> str:
     """One line for each claim: the pair that shows most."""
     lines = [
@@ -81,12 +95,24 @@ def table(rows: list[dict]) -> str:
         mine = [row for row in rows if (row["library"], row["function"], row["relation"]) == claim.key]
         if mine:
             best = max(mine, key=lambda row: row["at_least"])
-            shown = f"{best['at_least']:.2f}"
+            shown = lower(best["at_least"])
             if best["known"]:
                 shown = f"**{shown}** ([reported]({best['known']}))"
             name, runs = f"{best['library']} {best['version']}", f"{best['runs']:,}".replace(",", " ")
+            name += ", re-enacted" if best["library"] in REENACTED else ""
             cells = (name, best["function"], best["relation"], f"{best['claimed']:.3g}", shown, best["pair"], runs)
             lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def table_of_papers(audits: dict) -> str:
+    """Published mechanisms at a claim of 1, from the record of audits."""
+    lines = ["| published mechanism | claimed | at least | shown by |", "|---|---|---|---|"]
+    found = {row["method"]: row for row in audits["flawed"] if row["claimed"] == 1}
+    for method, name in PAPERS.items():
+        row = found[method]
+        shown = f"{row['runs']} runs" if row["runs"] else row["mode"]
+        lines.append(f"| {name} | 1 | {lower(row['lower'])} | {shown} |")
     return "\n".join(lines)
 
 
@@ -117,9 +143,12 @@ def main() -> None:
             print(*claim.key, f"at least {largest} of {rows[0]['claimed']:.3g}", flush=True)
     if "main" in pythons and args.only == [""]:
         module = [pythons["main"], "-m", "experiments.evidence.others.levels", "20"]
-        LEVELS.write_text(subprocess.run(module, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
+        done = subprocess.run(module, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        commit = {"commit": provenance()["commit"]}
+        write(LEVELS, [json.loads(line) | commit for line in done.splitlines()])
     fill(PAGE, "claims", table(read(RECORD)))
     fill(PAGE, "levels", table_of_levels(read(LEVELS)))
+    fill(PAGE, "papers", table_of_papers(json.loads(AUDITS.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":

@@ -105,11 +105,43 @@ TUMULT = [
     *_many("tmlt-analytics", ("sum", "average", "variance"), ADD, additions(0, 1, (4,)), 6000),
 ]
 BINOMIAL = [Claim("binomialdpy", "Tulap noise on a count", ADD, COUNTED, 100_000)]
-CLAIMS = [*DIFFPRIVLIB, *OPENDP, *GOOGLE, *PIPELINE_DP, *SMARTNOISE, *TUMULT, *BINOMIAL]
+# Records of the t-test: values of the first group, then as many of the second; of the table: the number of a cell.
+FOUR_CELLS = (0.0, 1.0, 2.0, 3.0) * 5
+DPRIVSTATS = [
+    Claim(
+        "DPrivStats",
+        "dp_t_test",
+        REPLACE,
+        {
+            f"two groups of 2, a {old:g} moved to {new:g}": ((old, 0.0, 0.0, 0.0), (new, 0.0, 0.0, 0.0))
+            for old, new in ((-5.0, 5.0), (0.0, 5.0))
+        },
+        100_000,
+        bounds=(-5.0, 5.0),
+    ),
+    Claim(
+        "DPrivStats",
+        "dp_chisq_test",
+        ADD,
+        {"2 x 2 cells of 5, one more": (FOUR_CELLS, (*FOUR_CELLS, 0.0))},
+        200_000,
+        bounds=(0.0, 3.0),
+    ),
+    Claim(
+        "DPrivStats",
+        "dp_chisq_test",
+        REPLACE,
+        {"2 x 2 cells of 5, one moved": (FOUR_CELLS, (3.0, *FOUR_CELLS[1:]))},
+        200_000,
+        bounds=(0.0, 3.0),
+    ),
+]
+CLAIMS = [*DIFFPRIVLIB, *OPENDP, *GOOGLE, *PIPELINE_DP, *SMARTNOISE, *TUMULT, *BINOMIAL, *DPRIVSTATS]
 
+REENACTED = {"DPrivStats": "0.1.0"}  # the version that was written again
 ENVIRONMENTS = {"smartnoise-sql": "smartnoise", "tmlt-analytics": "tumult"}  # others share one: "main"
 
 
 def environment(library: str) -> str:
-    """The environment that a library is installed in: requirements-NAME.txt."""
-    return ENVIRONMENTS.get(library, "main")
+    """The environment that a library is installed in: requirements-NAME.txt; "own", jaxdp's, where re-enacted."""
+    return "own" if library in REENACTED else ENVIRONMENTS.get(library, "main")

@@ -1,5 +1,7 @@
 """Outputs of other libraries' functions, drawn in their own environment, where jaxdp is not installed.
 
+Those of DPrivStats (R) are re-enacted in `experiments.evidence.compared.peers` and drawn in jaxdp's environment.
+
     python -m experiments.evidence.others.draw LIBRARY FUNCTION RELATION SEED OUT.npz
 
 writes for every pair of a claim both sides' outputs (runs, parts), the epsilon and delta that the library itself says
@@ -14,7 +16,7 @@ import warnings
 
 import numpy as np
 
-from experiments.evidence.others.claims import CLAIMS, Claim, Records
+from experiments.evidence.others.claims import CLAIMS, REENACTED, REPLACE, Claim, Records
 
 warnings.simplefilter("ignore")
 
@@ -162,6 +164,19 @@ def binomialdpy(claim: Claim, data: Records, rng):
     return tulap.random(claim.runs, m=len(data), b=np.exp(-claim.epsilon), q=0), claim.epsilon, 0.0
 
 
+def dprivstats(claim: Claim, data: Records, rng):
+    """The functions of `compared.peers`, whose noise comes from a seed: an R package is not run."""
+    from experiments.evidence.compared import peers
+
+    if claim.function == "dp_t_test":
+        groups = peers.Groups(*np.split(np.array(data), 2), bounds=claim.bounds)
+        return [peers.dprivstats_means(rng, groups, claim.epsilon) for _ in range(claim.runs)], claim.epsilon, 0.0
+    cells = np.bincount(np.array(data, int), minlength=4).astype(float)
+    many = peers.dprivstats_cells(rng, np.tile(cells, (claim.runs, 1)), 1 / claim.epsilon)
+    # one cell moves by 1 where a record is added; one replaced is one taken away and one added
+    return many, claim.epsilon * (2 if claim.relation == REPLACE else 1), 0.0
+
+
 DRAWERS = {
     "diffprivlib": diffprivlib,
     "opendp": opendp,
@@ -170,6 +185,7 @@ DRAWERS = {
     "smartnoise-sql": smartnoise_sql,
     "tmlt-analytics": tmlt_analytics,
     "binomialdpy": binomialdpy,
+    "DPrivStats": dprivstats,
 }
 
 
@@ -183,7 +199,8 @@ def main() -> None:
             values, epsilon, delta = DRAWERS[claim.library](claim, data, rng)
             drawn[f"{place},{side}"] = np.asarray(values, float).reshape(claim.runs, -1)
             drawn[f"{place},{side},spent"] = np.array([epsilon, delta], float)
-    np.savez_compressed(out, version=importlib.metadata.version(claim.library), **drawn)
+    version = REENACTED.get(claim.library) or importlib.metadata.version(claim.library)
+    np.savez_compressed(out, version=version, **drawn)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ prints one JSON line per function and null. Of the audited libraries binomialdpy
 
 import importlib.metadata
 import json
+import platform
 import sys
 
 import numpy as np
@@ -23,6 +24,7 @@ def main() -> None:
     np.random.seed(seed)  # noqa: NPY002, the noise of binomialdpy is NumPy's global generator
     rng = np.random.default_rng(seed)
     version = importlib.metadata.version("binomialdpy")
+    facts = {"python": platform.python_version(), "numpy": np.__version__, "seed": seed}
     b = np.exp(-EPSILON)
     for n, p in NULLS:
         released = rng.binomial(n, p, REPLICATES) + tulap.random(REPLICATES, m=0, b=b, q=0)
@@ -30,7 +32,7 @@ def main() -> None:
             p_values = np.asarray(getattr(pvalue, name)(released, n, p, b, 0))
             row = {"library": "binomialdpy", "version": version, "function": f"pvalue.{name}", "trials": n, "p": p}
             row |= {"epsilon": EPSILON, "level": LEVEL, "rejections": int(np.sum(p_values <= LEVEL))}
-            print(json.dumps(row | {"replicates": REPLICATES, "seed": seed}))
+            print(json.dumps(row | {"replicates": REPLICATES} | facts))
 
 
 if __name__ == "__main__":

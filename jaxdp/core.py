@@ -359,10 +359,11 @@ def rehearse(test, data) -> None:
     Of a query without a p-value, its release.
     """
     zeros, source = blank(test, data), source_from_key(keys.fresh_key())
-    if isinstance(test, PrivateTest):
-        run_opened(test, source, zeros)
-    else:
-        _execute(test, source, _widened(keys.RELEASE, zeros))
+    with keys.precision(keys.RELEASE):
+        if isinstance(test, PrivateTest):
+            run_opened(test, source, zeros)
+        else:
+            _execute(test, source, _widened(keys.RELEASE, zeros))
 
 
 def blank(test, data):

@@ -164,7 +164,8 @@ class TestSpec:
         of an entry that is an array, an empty entry a statistic that is standard normal under the null.
     true_epsilon: of a published mechanism (`jaxdp.published`), the epsilon that it really has, in words; recommended
     tests cost what is asked for and leave it empty.
-    planning: None for tests that the planner does not offer. theory: page of the documentation with proofs.
+    planning: None for tests that the planner does not offer. theory: page of the documentation with proofs, without a
+    heading: "docs/theory/my_test.md".
     examples: configurations with data to run on (`jaxdp.Example`), the plainest first, of a test of another package;
     those of the package's own tests are in `jaxdp.audit.cases`.
     """
@@ -203,6 +204,11 @@ class TestSpec:
     planning: Planning | None = None
     theory: str = ""
     examples: tuple[Any, ...] = ()
+
+    def __post_init__(self):
+        page, heading, _ = self.theory.partition("#")
+        if heading and "://" not in page:
+            raise ValueError(f"theory must name a page without its heading: {page!r}, got {self.theory!r}.")
 
     @property
     def finds(self) -> str:

@@ -177,6 +177,8 @@ def mechanisms() -> str:
         proof, killer = "", ""
         if spec.theory:
             page = ROOT / spec.theory
+            if not page.is_file():
+                raise SystemExit(f"theory= of {name} names {spec.theory!r}: write that page, with the proof.")
             proof = f"[{page.stem}](../{page.relative_to(ROOT / 'docs').as_posix()})"
             killer = _attack(page)
         found = audited.get(name, {})
@@ -325,7 +327,7 @@ def real() -> str:
 
 
 def _attack(page: Path) -> str:
-    """The first test that the proof's page names as an attack."""
+    """The first test that the proof's page names in the words "Attacked by `tests/FILE.py::test_NAME`"."""
     found = re.search(r"[Aa]ttacked by\s+`(tests/[\w/]+\.py)::test_(\w+)`", page.read_text(encoding="utf-8"))
     return f"{found[2].replace('_', ' ')} (`{found[1]}`)" if found else "the contract suite"
 

@@ -90,11 +90,11 @@ class Asked:
         write(folder, records())
         return [*(paths.get(word, word) for word in self.words.split()), "--epsilon", str(self.epsilon), *more]
 
-    def ask(self, folder, **how: Any) -> Any:
-        """The answer of the call. folder: for files of another form than a table."""
+    def ask(self, folder, redrawn: int = 0, **how: Any) -> Any:
+        """The answer of the call. folder: for files of another form than a table. redrawn: as of `columns`."""
         if self.of_a_table:
-            return self.call(table(), **{**self.keywords, **how})
-        _, prefix, _, persons, *_ = fileset(folder, ROWS)
+            return self.call(table(redrawn=redrawn), **{**self.keywords, **how})
+        _, prefix, _, persons, *_ = fileset(folder, ROWS, seed=redrawn)
         return self.call(prefix, covariates=persons, **{**self.keywords, **how})
 
 
@@ -135,15 +135,19 @@ EVERY = {
 WRITTEN = {name: asked for name, asked in EVERY.items() if asked.of_a_table and asked.in_a_folder}
 
 
-def columns(rows: int = ROWS):
-    """Values of the columns: codes of a and b, c in [0, 1]."""
-    random = np.random.default_rng(0)
-    return random.integers(0, 2, rows), random.integers(0, 3, rows), random.random(rows)
+def columns(rows: int = ROWS, redrawn: int = 0):
+    """Values of the columns: codes of a and b, c in [0, 1]. redrawn: another number, another second half."""
+    first, second = (
+        (random.integers(0, 2, rows), random.integers(0, 3, rows), random.random(rows))
+        for random in map(np.random.default_rng, (0, redrawn))
+    )
+    half = rows // 2
+    return tuple(np.concatenate([one[:half], other[half:]]) for one, other in zip(first, second, strict=True))
 
 
-def table(rows: int = ROWS) -> dict[str, list]:
-    """The table in memory."""
-    a, b, c = columns(rows)
+def table(rows: int = ROWS, redrawn: int = 0) -> dict[str, list]:
+    """The table in memory. redrawn: as of `columns`."""
+    a, b, c = columns(rows, redrawn)
     return {"a": ["no" if one else "yes" for one in a], "b": b.tolist(), "c": c.tolist()}
 
 

@@ -306,7 +306,9 @@ def _float64(value):
     value = jnp.asarray(value)
     if value.dtype != np.float64:
         if not jnp.issubdtype(value.dtype, jnp.integer) and value.dtype != bool:
-            raise TypeError(f"a release needs a float64 statistic, got {value.dtype}; don't cast it down.")
+            raise TypeError(
+                f"a release needs a float64 statistic, got {value.dtype}: compute it under jax.enable_x64(True)."
+            )
         value = value.astype(np.float64)
     return value
 

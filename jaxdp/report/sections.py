@@ -177,7 +177,8 @@ def _answered(result: Mapping[str, Any]) -> Iterator[Section]:
     if "method" in result:
         how = [f"{result['method']}{_built(result.get('built', {}))}"]
         how += [f"n = {result['n']}"] if "n" in result else []
-        how += [f"{result['num_tests']} queries"] if "num_tests" in result else []
+        asked = result.get("num_tests")
+        how += [] if asked is None else ["1 query" if asked == 1 else f"{asked} queries"]
         yield Section("method", "", [", ".join(how)])
     if "noise_sd" in result and "pairs" in result:
         drowned = DROWNED if result["noise_sd"] > NOISY else ""
@@ -307,13 +308,32 @@ def _cost(result: Mapping[str, Any]) -> Iterator[Section]:
     if result["mode"] == "simulation":
         told = "Nothing: this was a simulation with a key that can be guessed. It is not private."
         yield Section("", COST, [told])
+        yield Section("drafted", COST, describe_drafts(result))
         return
     yield Section("", COST, [f"{amounts.cost(result)}."])
+    yield Section("drafted", COST, describe_drafts(result))
     budget = result.get("budget")
     if isinstance(budget, Mapping):
         left = f"{budget['left']} is left of {budget['granted']} in the ledger {budget['ledger']}."
         yield Section("", COST, [left])
         yield Section("budget", "", [f"{budget['left']} left in {budget['ledger']}"])
+
+
+def describe_drafts(result: Mapping[str, Any]) -> list[str]:
+    """What was paid for bounds and levels that private drafts found, a sentence for each of them."""
+    return [_describe_draft(draft) for draft in result.get("drafted", ())]
+
+
+def _describe_draft(draft: Mapping[str, Any]) -> str:
+    found = f"Bounds or levels of {', '.join(draft['columns'])} were found by a private draft"
+    if draft.get("simulated"):
+        return f"{found} with a seed, which is not private."
+    count = draft["columns_of_draft"]
+    for_all = f" for {count} columns together" if count > 1 else ""
+    return (
+        f"{found}, which cost {amounts.cost(draft)}{for_all}: it comes on top of this answer's cost, once for all "
+        "answers that use them."
+    )
 
 
 def _protected(result: Mapping[str, Any]) -> Iterator[Section]:
@@ -333,7 +353,9 @@ def _told_protected(result: Mapping[str, Any]) -> Iterator[str]:
             f"Each record. Take {files}: what is published here is at most {times} times as likely for the one as for "
             + ("the other, plus delta." if result.get("delta") else "the other.")
         )
-    yield risk.sentence(float(result["epsilon"]), float(result.get("delta") or 0.0), str(result.get("relation")))
+    guess = risk.sentence(float(result["epsilon"]), float(result.get("delta") or 0.0), str(result.get("relation")))
+    yield guess
+    yield _guess_with_drafts(result) if guess else ""
     if files and (result.get("unit") or LEFT_OUT) == LEFT_OUT:  # no column says whose a record is
         worse = " and a larger delta" if result.get("delta") else ""
         yield (
@@ -341,7 +363,27 @@ def _told_protected(result: Mapping[str, Any]) -> Iterator[str]:
             "have several, name the column that tells whose a record is, unit = ..., in the schema."
         )
     yield str(result.get("unit", ""))
-    yield "Not protected: the number of records, the schema and the settings, which count as public."
+    yield f"Not protected: the number of records, {the_schema(result)} and the settings, which count as public."
+
+
+def the_schema(result: Mapping[str, Any]) -> str:
+    """The schema, of which what private drafts released is not public knowledge."""
+    names = dict.fromkeys(name for draft in result.get("drafted", ()) for name in draft["columns"])
+    return f"the schema{f' (but for what was released of {listed})' if (listed := ', '.join(names)) else ''}"
+
+
+def _guess_with_drafts(result: Mapping[str, Any]) -> str:
+    """What the guess is after this answer and the private drafts that it rests on; "" without drafts."""
+    if not any(not draft.get("simulated") for draft in result.get("drafted", ())):
+        return ""
+    total = result.get("with_drafts")
+    if total is None:
+        return (
+            "This is about the answer alone: the private draft of bounds or levels adds to it, by an amount that is "
+            "not known here, since it protects other neighbours or another unit."
+        )
+    right = risk.of_100(risk.best_guess(total["epsilon"], total["delta"]))
+    return f"This is about the answer alone: with the private draft, {amounts.cost(total)} in all, in {right}."
 
 
 def _again(result: Mapping[str, Any]) -> Iterator[Section]:

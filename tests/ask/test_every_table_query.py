@@ -1,17 +1,32 @@
-"""Every query of a table has an example in tests/queries.py, which its command and its Python call both ask."""
+"""Every query of a table has an example in tests/queries.py, which its command and its Python call both ask.
+
+Its answer follows from what was released: of two tables with the same release it is the same.
+"""
 
 import argparse
 import contextlib
+import dataclasses
 import inspect
+from collections.abc import Mapping
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 import queries
 
 import jaxdp
+from jaxdp import core
 from jaxdp._base.keywords import declared
-from jaxdp.ask.table_query import TableQuery
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.ask.describe import Description
+from jaxdp.ask.reading import Table
+from jaxdp.ask.table_answer import TableAnswer
+from jaxdp.ask.table_query import ColumnsQuery, TableQuery
+from jaxdp.cli import asking
 from jaxdp.cli.main import main
+from jaxdp.noise.recorder import Tape
+from jaxdp.randomness.keys import RecordedKey
 
 
 class Met(Exception):
@@ -73,3 +88,99 @@ def test_the_call_is_exported_and_charged(name):
     exported = [getattr(jaxdp, one) for one in jaxdp.exported_names()]
     assert any(call is one for one in exported), f"add {call.__name__} to _EXPORTS in jaxdp/__init__.py"
     assert {"epsilon", "ledger", "key"} <= set(inspect.signature(call).parameters)
+
+
+@frozen_pytree
+class Ones(core.PrivateQuery):
+    """How many records have code 1, in floats of whatever precision is set."""
+
+    default_mechanism = jaxdp.Laplace
+
+    def statistic(self, key, data):
+        return 1.0 * jnp.sum(jnp.asarray(data) == 1)
+
+    def sensitivity(self, num_records):
+        return core.Sensitivity(1.0, core.Norm.L1, core.Relation.REPLACE_ONE, lower=0.0, upper=1.0 * num_records)
+
+
+@dataclasses.dataclass(frozen=True)
+class OnesQuery(ColumnsQuery):
+    """A query of columns that does no more than CONTRIBUTING asks of one."""
+
+    form = Description
+    name = "ones"
+    short = "ones of a"
+
+    schema: jaxdp.Schema
+    names: tuple
+    epsilon: float
+    delta: float = 0.0
+
+    def answer(self, data, key, account, on_stage, **more):
+        self.require_rows(len(data[0]))
+        return self.released(Ones(**self.noise()), data[0], key, account)
+
+
+def test_a_query_of_columns_releases_in_float64_by_itself(tmp_path):
+    """The rehearsal before a charge computed in float32 and was refused."""
+    ledger, table = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0), Table.of(queries.table(), queries.SCHEMA)
+    released = OnesQuery(table.schema, ("a",), 1.0).ask(table, jaxdp.fresh_key(), ledger)
+    assert ledger.spent.epsilon == released.cost.epsilon == 1.0
+    assert released.value.dtype == np.float64
+    assert not jax.config.jax_enable_x64
+
+
+def plain(thing):
+    """What an answer holds, down to texts that can be compared; NaN equals NaN."""
+    if dataclasses.is_dataclass(thing):
+        return {field.name: plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
+    if isinstance(thing, Mapping):
+        return {name: plain(value) for name, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [plain(value) for value in thing]
+    return plain(np.asarray(thing).tolist()) if np.ndim(thing) else repr(thing)
+
+
+def shown(answer, folder):
+    """Everything that leaves with an answer: its fields, its screen, its files."""
+    if isinstance(answer, TableAnswer):
+        asking.write(answer, folder, {}, lambda stage: None)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {"fields": plain(answer), "screen": str(answer).splitlines(), "files": files}
+
+
+def require_that_it_follows_from_the_release(asked, folder):
+    """Asks of two tables, of which the second gets what was drawn for the first, and compares all that is shown."""
+    found, tape = [], Tape()
+    for redrawn in (0, 1):
+        out = folder / f"out{redrawn}"
+        out.mkdir()
+        answer = asked.ask(folder, redrawn, key=RecordedKey(jax.random.key(0), tape))
+        found.append((shown(answer, out), tape.calls))
+        tape = Tape(outputs=[call.output for call in tape.calls])
+    (first, calls), (second, again) = found
+    assert calls
+    assert len(calls) == len(again), "another table, and the same release, is followed by other releases"
+    assert repr(plain([call.value for call in calls])) != repr(plain([call.value for call in again])), "no other table"
+    for part, said in first.items():
+        assert said == second[part], (
+            f"with the same release, the {part} of the answer depend on the records: let them follow from what "
+            "core.release, core.run or the search returns, and from nothing else that was read"
+        )
+
+
+@pytest.mark.parametrize("name", queries.EVERY)
+def test_an_answer_follows_from_what_was_released(name, tmp_path):
+    require_that_it_follows_from_the_release(queries.EVERY[name], tmp_path)
+
+
+def test_an_answer_that_holds_a_statistic_without_noise_is_found(tmp_path, monkeypatch):
+    released = ColumnsQuery.released
+
+    def leaking(asked, query, values, key, account):
+        exact = core.exact_statistic(query, key, values)
+        return dataclasses.replace(released(asked, query, values, key, account), value=exact)
+
+    monkeypatch.setattr(ColumnsQuery, "released", leaking)
+    with pytest.raises(AssertionError, match="depend on the records"):
+        require_that_it_follows_from_the_release(queries.EVERY["describe"], tmp_path)

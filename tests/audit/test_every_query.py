@@ -1,5 +1,9 @@
-"""Every exported query has an example that is attacked, audited and measured, on record; no list is kept here."""
+"""Every exported query has an example that is attacked, audited and measured, on record, and every search an audit.
 
+No list is kept here.
+"""
+
+import dataclasses
 import functools
 import inspect
 import json
@@ -11,7 +15,7 @@ from cases import BY_NAME
 import jaxdp
 from experiments.evidence.audit import nulls
 from jaxdp import catalogue
-from jaxdp.audit import cases
+from jaxdp.audit import cases, searches
 from jaxdp.core import PrivateQuery
 from jaxdp.examples import BestKnown
 
@@ -24,7 +28,8 @@ EXPORTED = sorted(
     key=lambda kind: kind.__name__,
 )
 RECORDS = nulls.HERE
-NOT_RECORDED = 10_000  # runs and nulls of a test that has no record yet
+NOT_RECORDED = 10_000  # runs and nulls of a test that has no record yet, and of a search
+ONE_BY_ONE = 400  # of a search whose runs cannot be drawn together
 ENTRIES = [*catalogue.entries().values()]
 
 
@@ -66,6 +71,30 @@ def test_every_private_test_has_a_recorded_audit(entry):
         assert found.holds, f"{name} breaks its claim: {found}; {command} records an audit of more runs"
 
 
+@pytest.mark.parametrize("name", sorted(searches.SEARCHES))
+def test_every_search_has_a_recorded_audit(name):
+    """Where none is recorded yet, one is made now, of fewer runs: of 400 where they are made one by one."""
+    if name not in audited("searches"):
+        require_that_the_search_holds(name)
+
+
+def require_that_the_search_holds(name):
+    subject = searches.SEARCHES[name]
+    runs = NOT_RECORDED if subject.walked or subject.one_release else ONE_BY_ONE
+    found = jaxdp.audit.audit(name, 1.0, runs=runs, key=jax.random.key(0))
+    command = "python -m experiments.evidence.audit.run --extend searches"
+    assert found.holds, f"{name} breaks its claim: {found}; {command} records an audit of more runs"
+
+
+def test_a_search_that_spends_ten_times_its_budget_is_found(monkeypatch):
+    name = "table_pc-numbers"
+    build = searches.SEARCHES[name].build
+    ten = dataclasses.replace(searches.SEARCHES[name], build=lambda epsilon: build(10.0 * epsilon))
+    monkeypatch.setitem(searches.SEARCHES, name, ten)
+    with pytest.raises(AssertionError, match=f"{name} breaks its claim"):
+        require_that_the_search_holds(name)
+
+
 @every_entry
 def test_every_test_has_a_recorded_level(entry):
     """Where none is recorded yet, fewer nulls are drawn now."""
@@ -81,9 +110,9 @@ def test_every_test_has_a_recorded_level(entry):
 
 
 @functools.cache
-def audited():
-    """Examples with a recorded audit of at least 1e4 runs; all of them hold."""
-    rows = json.loads((RECORDS / "audit.json").read_text())["tests"]
+def audited(part="tests"):
+    """Examples, or searches, with a recorded audit of at least 1e4 runs; all of them hold."""
+    rows = json.loads((RECORDS / "audit.json").read_text())[part]
     assert all(row["holds"] for row in rows)
     return {row["method"] for row in rows if row["runs"] >= 10_000}
 
@@ -95,4 +124,5 @@ def recorded_levels():
 
 def test_records_speak_of_examples():
     assert audited() <= set(cases.all_examples())
+    assert audited("searches") <= set(searches.SEARCHES)
     assert {nulls.rows()[name].example or name for name in recorded_levels()} <= set(cases.all_examples())

@@ -11,8 +11,8 @@ from jaxdp.cli.main import main
 from jaxdp.data import plink
 
 
-def files(folder, n=60):
-    rng = np.random.default_rng(0)
+def files(folder, n=60, seed=0):
+    rng = np.random.default_rng(seed)
     x = rng.integers(-1, 2, (n, 3)).astype(np.int8)
     plink.write_genotypes(folder / "study", x, phenotype=np.where(x[:, 1] > 0, "2", "1"))
     rows = [f"p{i} p{i} {rng.uniform(20, 80):.1f}" for i in range(n)]

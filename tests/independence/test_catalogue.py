@@ -59,6 +59,14 @@ def test_every_spec_points_to_what_exists():
         assert page.is_file(), f"theory= of {entry.name} names {entry.spec.theory!r}: write that page, with the proof"
 
 
+def test_a_spec_names_the_page_of_its_proof_without_a_heading():
+    with pytest.raises(
+        ValueError, match=r"without its heading: 'docs/theory/mine.md', got 'docs/theory/mine.md#bound'"
+    ):
+        dataclasses.replace(Mine.spec, theory="docs/theory/mine.md#bound")
+    assert dataclasses.replace(Mine.spec, theory="https://example.org/proofs#mine").theory.endswith("#mine")
+
+
 def test_names_that_do_not_exist_are_told_with_what_was_meant():
     with pytest.raises(ValueError, match="did you mean 'partition-gcm'"):
         catalogue.find("partiton-gcm")

@@ -264,8 +264,9 @@ class ColumnReport(ColumnCounts):
             if total and windows.max() >= CROWDED_SHARE * total:
                 return (
                     f"nine in ten values of {self.rule.name!r} crowd into {width / BINS:.0%} of its bounds: as a "
-                    'column to condition on it needs narrower public bounds, or scale = "log", '
-                    "if public knowledge allows them; not because of this count, which is private"
+                    "column to condition on it needs narrower public bounds, and as X or Y its effects are found less "
+                    'often the wider they are; write narrower ones, or scale = "log", if public knowledge allows them; '
+                    "not because of this count, which is private"
                 )
         return ""
 

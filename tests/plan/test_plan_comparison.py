@@ -153,8 +153,13 @@ def test_the_command_says_what_a_record_is(tmp_path, capsys):
         told[unit] = " ".join(capsys.readouterr().out.split())
     (without, by_person) = told.values()
     assert "One record per person" not in without
-    assert "records One record per person, one of its rows, drawn at random" in by_person
-    assert "The plan takes one row of each." in by_person
+    assert "One record per person, which counts once with all of its rows" in by_person
+    assert "The plan takes one row of each, where the test averages over all" in by_person
+    schema.write_text('unit = "person"\nrows = "random"\n' + TOML)
+    assert main(["plan", *query[:-1], str(tmp_path / "other")]) == 0
+    of_one = " ".join(capsys.readouterr().out.split())
+    assert "records One record per person, one of its rows, drawn at random" in of_one
+    assert "The plan takes one row of each." in of_one
 
 
 @pytest.mark.full

@@ -377,13 +377,11 @@ class ResidualTest(GridSums):
         told = jax.tree.map(lambda values: self._shaped(values * units), (estimate, effect, interval))
         return Interpretation(null_laws.bonferroni(jnp.where(self.about.hidden, 1.0, p_values)), *told)
 
-    def one_sided(self, shapes, release, effect):
+    @effect_sizes.settled_program
+    def one_sided(self, release, effect):
         """By the pivot of the intervals, of each x and y; both 1 where there is none."""
-        test = self.settled(shapes, release)
-        targets = effect / test.units()
-
-        sides = test._each(release, lambda found, target: found.one_sided(target), targets)
-        return tuple(map(test._shaped, sides))
+        sides = self._each(release, lambda found, target: found.one_sided(target), effect / self.units())
+        return tuple(map(self._shaped, sides))
 
     @property
     def _miss(self) -> float:

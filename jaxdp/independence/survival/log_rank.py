@@ -92,14 +92,17 @@ def refusal(domain: Domain) -> str:
     (group,) = domain.x
     if not group.levels:
         return f"{wanted} {group.name or 'x'} is continuous: cut it at public values into levels"
-    if not PAIR <= group.levels <= MAX_GROUPS or group.kind == CONTINUOUS:
+    if not PAIR <= group.levels <= MAX_GROUPS:
         return f"{wanted} {group.name or 'x'} has {group.levels}; name or merge levels"
     events = [column for column in domain.y if column.levels]
     if len(domain.y) != 2 or len(events) != 1:
         return (
             "log-rank takes two columns as Y: a continuous one of times and one of two levels, whether the event came"
         )
-    if events[0].levels != 2 or events[0].kind == CONTINUOUS:
+    numbers = [column.name or "a column" for column in (group, events[0]) if column.kind == CONTINUOUS]
+    if numbers:
+        return f"log-rank takes groups and events as codes, and {numbers[0]} was read as numbers: read with codes=True"
+    if events[0].levels != 2:
         return (
             f"log-rank takes an event that came or did not, and {events[0].name or 'the event column'} has "
             f"{events[0].levels} levels: name two, the second of which is the event"

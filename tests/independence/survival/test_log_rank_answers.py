@@ -20,6 +20,8 @@ from jaxdp.independence.survival import log_rank as private
         ((Column(CATEGORICAL, 9, "site"),), (Column(), EVENT), (), "site has 9; name or merge levels"),
         ((Column(BINARY, 1, "arm"),), (Column(), EVENT), (), "arm has 1; name or merge levels"),
         ((Column(name="dose"),), (Column(), EVENT), (), "dose is continuous: cut it at public values"),
+        ((Column(levels=2, name="arm"),), (Column(), EVENT), (), "arm was read as numbers: read with codes=True"),
+        ((TWO,), (Column(), Column(levels=2, name="died")), (), "died was read as numbers: read with codes=True"),
         ((TWO,), (Column(), Column(CATEGORICAL, 3, "cause")), (), "cause has 3 levels"),
         ((TWO,), (Column(),), (), "two columns as Y"),
         ((TWO,), (EVENT, EVENT), (), "two columns as Y"),

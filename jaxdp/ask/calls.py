@@ -14,6 +14,7 @@ from jaxdp.discovery.abilities import Abilities, Count, Share
 from jaxdp.spec import KINDS_OF_ALTERNATIVES
 
 if TYPE_CHECKING:
+    from jaxdp.data.known import HasSchema
     from jaxdp.data.schema import Schema
 
 ADJUSTMENTS = {"holm": "Holm (family-wise error)", "bh": "Benjamini-Hochberg (false discovery rate)"}
@@ -79,7 +80,7 @@ class ReadingOptions(Complete, total=False):
 class Known(TypedDict, total=False):
     """What is publicly known of a table."""
 
-    schema: "Schema | str | os.PathLike | Mapping | None"
+    schema: "Schema | HasSchema | str | os.PathLike | Mapping | None"
     bounds: Mapping[str, Sequence[float]] | None
     levels: Mapping[str, Sequence[Any]] | None
 

@@ -29,10 +29,11 @@ from jaxdp.ask.table_query import TableQuery, asked, budget, listing
 from jaxdp.core import Cost
 from jaxdp.data import draft, readers
 from jaxdp.data.coding import ColumnRule, duplicates
-from jaxdp.data.column_rules import RELEASED, SIMULATED, STABILITY, notation_of
+from jaxdp.data.column_rules import STABILITY, notation_of
 from jaxdp.data.columns import CATEGORICAL, CONTINUOUS
 from jaxdp.data.identifiers import unit_line
 from jaxdp.data.notation import DAYS_TO_1970, ISO, PLAIN, Notation
+from jaxdp.data.private_drafts import DRAFT, RELEASED, SIMULATED, name_of
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.data.vocabulary import OTHER, Vocabulary
 from jaxdp.mechanisms.stability import MIN_DELTA
@@ -228,9 +229,9 @@ class DraftQuery(TableQuery[DraftedSchema]):
             for name, of_codes, own in zip(self.coded, texts, counts, strict=True):
                 named, others = of_codes(np.flatnonzero(own)), 1.0 - float(own.sum()) / values.shape[0]
                 columns[name], flags[name] = self._entry_of_levels(named, others)
-        if mode == keys.SIMULATION:
-            for entry in columns.values():
-                entry[RELEASED][SIMULATED] = True
+        named = {DRAFT: name_of(columns)} | ({SIMULATED: True} if mode == keys.SIMULATION else {})
+        for entry in columns.values():
+            entry[RELEASED] |= named
         told = {name: flag for name, flag in flags.items() if flag}
         return DraftedSchema(columns, told, cost, released.mode, self.schema.unit)
 
@@ -342,15 +343,15 @@ class DraftQuery(TableQuery[DraftedSchema]):
             entry["bounds"] = [_day(low, rule.notation), _day(high, rule.notation)] if rule.is_date else [low, high]
         if rule.notation.date == ISO and name in self.timed:
             entry["cycles"] = list(draft.CYCLES_OF_TIMES)
-        return {**entry, "released": paid}, told
+        return {**entry, RELEASED: paid}, told
 
     def _entry_of_levels(self, named: list[str], others: float) -> tuple[dict[str, Any], str]:
         """The entry of a column of levels, and what to take care of. others: noisy share of records without one."""
         paid = {**self._paid(STABILITY), "least": self._levels.threshold()}
         if not named:
-            return {"kind": CATEGORICAL, "released": paid}, NO_LEVEL
+            return {"kind": CATEGORICAL, RELEASED: paid}, NO_LEVEL
         told = f"about {min(others, 1.0):.0%} of the records hold other levels or none" if others > TOLD_OTHERS else ""
-        return {"kind": CATEGORICAL, "levels": [*named, OTHER], "other": OTHER, "released": paid}, told
+        return {"kind": CATEGORICAL, "levels": [*named, OTHER], "other": OTHER, RELEASED: paid}, told
 
     def _paid(self, method: str) -> dict[str, Any]:
         """What was paid for all columns, and how those of a kind were found."""
@@ -423,7 +424,7 @@ def draft_schema(table: Any, **how: Unpack[DraftOptions]) -> DraftedSchema:
     """Bounds and levels of columns that are not public knowledge, found privately.
 
         found = jaxdp.draft_schema(frame, columns=["income", "age"], epsilon=0.2, ledger=ledger)
-        jaxdp.test(frame, x="income", y="age", schema=found.schema, epsilon=0.8, ledger=ledger)
+        jaxdp.test(frame, x="income", y="age", schema=found, epsilon=0.8, ledger=ledger)
 
     columns: names of columns of numbers or dates. levels_of: of texts or codes, whose levels are found with a delta:
     those that many records hold are named, the others become the level "(other)". All columns share the budget.

@@ -20,7 +20,7 @@ from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import TableQuery, asked, budget, silent
-from jaxdp.data import streamed
+from jaxdp.data import private_drafts, streamed
 from jaxdp.data.records import RecordsInChunks, as_records, levels_of
 from jaxdp.data.schema import Schema
 from jaxdp.discovery import metrics
@@ -31,6 +31,7 @@ from jaxdp.discovery.engine import checkpoint, knowledge
 from jaxdp.discovery.engine.skeleton import terminal_progress
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import asked_for, best, searches
+from jaxdp.report import sections
 
 MIN_ROWS = 2
 
@@ -58,7 +59,9 @@ def discover(table: Any, **how: Unpack[SearchOptions]) -> Graph:
     found = asked(GraphQuery, table, how)
     if how.get("keep") is not None:  # its graph is there: the next call is a new search
         Path(how["keep"]).unlink(missing_ok=True)
-    note = " ".join(text for text in (found.graph.note, found.protects) if text)
+    note = " ".join(
+        text for text in (found.graph.note, found.protects, *sections.describe_drafts(found.content)) if text
+    )
     return dataclasses.replace(found.graph, note=note)
 
 
@@ -66,7 +69,7 @@ def discover(table: Any, **how: Unpack[SearchOptions]) -> Graph:
 class GraphAnswer(TableAnswer):
     """A graph with the number of records, and what commands write of it. truth: a graph that it is compared with.
 
-    protects: what the schema says of a record.
+    protects: what the schema says of a record. drafted: what `with_drafts` adds to the content.
     """
 
     files: ClassVar = ("graph.png", "graph.json", "result.json", "edges.csv", "graph.dot", "report.html")
@@ -76,6 +79,11 @@ class GraphAnswer(TableAnswer):
     num_records: int
     protects: str
     truth: Graph | None = None
+    drafted: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def with_drafts(self, drafts: list[dict[str, Any]], unit: str) -> GraphAnswer:
+        """As of every answer."""
+        return dataclasses.replace(self, drafted=private_drafts.counted_in(self.content, drafts, unit))
 
     @functools.cached_property
     def content(self) -> dict[str, Any]:  # type: ignore[override]
@@ -98,6 +106,7 @@ class GraphAnswer(TableAnswer):
             "unit": self.protects,
             "versions": versions(),
         } | ({"note": graph.note} if graph.note else {})
+        content |= self.drafted
         if truth is not None:
             content["skeleton_f1"] = metrics.skeleton_f1(graph, truth)
             content["cpdag_f1"] = metrics.cpdag_f1(graph, truth)

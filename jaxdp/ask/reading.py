@@ -20,7 +20,7 @@ from jaxdp._base.owner import OWNER, warn_owner
 from jaxdp._base.printed import printed
 from jaxdp.ask.calls import ReadingOptions
 from jaxdp.data import batches, identifiers, kept_sums, streamed
-from jaxdp.data.known import schema_of
+from jaxdp.data.known import HasSchema, schema_of
 from jaxdp.data.schema import Schema
 from jaxdp.spec import DEPENDENCE
 
@@ -90,7 +90,7 @@ class Table:
     def of(
         cls,
         source: Any,
-        schema: Schema | str | os.PathLike | Mapping | None = None,
+        schema: Schema | HasSchema | str | os.PathLike | Mapping | None = None,
         bounds: Mapping[str, Sequence[float]] | None = None,
         levels: Mapping[str, Sequence[Any]] | None = None,
         **reading: Unpack[ReadingOptions],

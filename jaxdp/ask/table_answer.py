@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, cast
 
 from jaxdp._base.display import as_html, titled
 from jaxdp._base.json_files import plain
+from jaxdp.data import private_drafts
 from jaxdp.report import sections
 from jaxdp.report.picture import Picture
 
@@ -40,6 +42,11 @@ class TableAnswer:
     def written(self) -> Mapping[str, tuple[Callable[..., Any], *tuple[Any, ...]]]:
         """Name of a further file -> (what writes it, called with its path, and what else it is given)."""
         return {}
+
+    def with_drafts(self, drafts: list[dict[str, Any]], unit: str) -> Self:
+        """The answer with the private drafts of its schema in its content. unit: whose records the answer protects."""
+        content = {**self.content, **private_drafts.counted_in(self.content, drafts, unit)}
+        return dataclasses.replace(cast(Any, self), content=content)
 
     @property
     def picture(self) -> str:

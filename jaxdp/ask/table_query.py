@@ -26,7 +26,7 @@ from jaxdp.ask.calls import READING, SHARED, CallOptions
 from jaxdp.ask.cautions import cautions, filled, totalled
 from jaxdp.ask.reading import Reading, Selection, Table
 from jaxdp.ask.table_answer import TableAnswer, versions
-from jaxdp.data import batches, conditioning
+from jaxdp.data import batches, conditioning, private_drafts
 from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.schema import Schema
 from jaxdp.privacy import Claim
@@ -121,7 +121,8 @@ class TableQuery[Answer](abc.ABC):
             found = reading.read(answered, load, selection, account, self.public_columns)
         if how.keep_sums is not None:
             KeptSums(how.keep_sums).delete()
-        return found
+        drafts = private_drafts.described(self.schema.rules, selection.names)
+        return cast(Any, found).with_drafts(drafts, self.schema.unit) if drafts else found
 
 
 class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):

@@ -19,6 +19,7 @@ import numpy as np
 from jaxdp.data import hashed_levels
 from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column, equally_spaced
 from jaxdp.data.notation import DAYS_TO_1970, ISO, PLAIN, Notation, truth_word
+from jaxdp.data.private_drafts import PrivateDraft
 from jaxdp.data.texts import TextColumn
 
 MAX_LOOKED_UP, MAX_INTEGER = 1 << 12, 1 << 31  # integers whose codes are kept, and how large they may be
@@ -61,7 +62,7 @@ class ColumnRule:
     levels that the schema does not list.
     drafted: nobody has described it yet, and its bounds or levels are being looked for: what is said of it names no
     schema. vocabulary: numbers the texts of such a column of levels (`jaxdp.data.vocabulary`).
-    simulated: its bounds or levels were found in the records with a seed, and are not private.
+    draft: the private draft that found its bounds or levels, if one did.
     """
 
     name: str
@@ -89,7 +90,7 @@ class ColumnRule:
     hashed: bool = False
     pools: bool = False
     drafted: bool = False
-    simulated: bool = False
+    draft: PrivateDraft | None = None
     vocabulary: Any = None
 
     @property

@@ -16,12 +16,11 @@ from jaxdp.data import conditioning, hashed_levels
 from jaxdp.data.coding import KINDS, ColumnRule, duplicates
 from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL
 from jaxdp.data.notation import ISO, PLAIN, Notation
+from jaxdp.data.private_drafts import RELEASED, PrivateDraft
 
 NUMBER_KEYS = ("decimal", "thousands", "percent")
 COLUMN_KEYS = ("kind", "bounds", "scale", "step", "levels", "missing", "other", *NUMBER_KEYS, "date", "boolean")
 GIVEN_KEYS = ("cycles", "heaps", "labels")  # of a continuous column that is conditioned on
-RELEASED = "released"  # what was paid for bounds or levels that were found privately, and how
-SIMULATED = "simulated"  # true in it where a seed found them: then they are not private
 STABILITY = "stability-histogram"  # how levels were: `other` then collects those that were not
 SCALES = ("linear", "log")
 MIDDLE = "middle"
@@ -57,8 +56,7 @@ def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) 
         rule = _continuous_rule(name, entry, notation_of(where, entry, shared or {}))
     else:
         rule = _level_rule(name, kind, entry, shared or {})
-    released = entry.get(RELEASED)
-    return dataclasses.replace(rule, simulated=isinstance(released, Mapping) and bool(released.get(SIMULATED)))
+    return dataclasses.replace(rule, draft=PrivateDraft.of(where, entry))
 
 
 def outcome(name: str, entry: Mapping, rules: Mapping[str, ColumnRule]) -> tuple[str, str]:

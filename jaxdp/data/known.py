@@ -7,7 +7,7 @@ import datetime
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,14 +17,22 @@ from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL
 from jaxdp.data.schema import Schema
 
 
+class HasSchema(Protocol):
+    """What has a schema of its own, as a private draft."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+
 def schema_of(
-    schema: Schema | str | os.PathLike | Mapping | None,
+    schema: Schema | HasSchema | str | os.PathLike | Mapping | None,
     bounds: Mapping[str, Sequence[Any]] | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
     missing: str | None = None,
     rows: str | None = None,
 ) -> Schema:
-    """The schema: given itself, as a path or as a mapping, or else made of bounds and levels by column.
+    """The schema: given itself, as a path, as a mapping or as what `jaxdp.draft_schema` returns, or else made of
+    bounds and levels by column.
 
     bounds: name -> (low, high) of a continuous column, numbers or dates. levels: name -> every public
     level; two make a binary column, more of them a categorical one, and an ordinal one (in the order of the list)
@@ -70,7 +78,12 @@ def _given(schema: Any) -> Schema:
         return Schema.load(schema)
     if isinstance(schema, Mapping):
         return Schema.from_dict(schema)
-    raise TypeError(f"schema must be a jaxdp.Schema, the path of one, or a mapping, got {type(schema).__name__}.")
+    if isinstance(drafted := getattr(schema, "schema", None), Schema):
+        return drafted
+    raise TypeError(
+        "schema must be a jaxdp.Schema, the path of one, a mapping, or what jaxdp.draft_schema returns, got "
+        f"{type(schema).__name__}."
+    )
 
 
 def _of_bounds(bounds: list) -> dict[str, Any]:

@@ -345,7 +345,8 @@ class Schema:
     def require_released(self, names: Iterable[str]) -> None:
         """Raises ValueError for a column whose bounds or levels were found by a simulation, which nobody paid for."""
         for name in names:
-            if name in self.rules and self.rules[name].simulated:
+            draft = self.rules[name].draft if name in self.rules else None
+            if draft is not None and draft.simulated:
                 raise ValueError(
                     f"what the schema says of column {name!r} was found in the records with a seed and is NOT PRIVATE, "
                     "so no release takes it: draft it again without --seed (in Python without key), or write what is "

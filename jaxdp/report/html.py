@@ -24,7 +24,7 @@ from typing import Any
 from jaxdp._base import amounts, csv_files
 from jaxdp._base.display import html_row
 from jaxdp.report import written
-from jaxdp.report.sections import COST, narrative, waterfall
+from jaxdp.report.sections import COST, narrative, the_schema, waterfall
 
 REPORT_NAME = "report.html"
 CSV_ROWS_SHOWN = 30
@@ -49,7 +49,7 @@ READABLE = 0.68  # of a picture's own size: its letters are then 11 pixels high
 BANNER = "NOT PRIVATE: this page shows a simulation."
 PROMISES = (
     "A release protects each record by the stated epsilon for the stated neighbouring relation; the number of rows, "
-    "the schema and the settings count as public. Not guaranteed: protection against whoever can watch the run "
+    "{schema} and the settings count as public. Not guaranteed: protection against whoever can watch the run "
     "itself (time, memory, power), and correctness of bounds and levels that were not public knowledge."
 )
 
@@ -121,16 +121,14 @@ def _write(folder: Path, title: str, places: Iterable[Path]) -> Path:
     sections = [
         part for place, contents, changed in pages for part in _section(place, contents, results[place], changed, title)
     ]
-    simulated = any(
-        isinstance(result, dict) and result.get("mode") == "simulation"
-        for found in results.values()
-        for result in found.values()
-    )
+    each = [result for found in results.values() for result in found.values() if isinstance(result, dict)]
+    simulated = any(result.get("mode") == "simulation" for result in each)
+    drafts = [draft for result in each for draft in result.get("drafted", ())]
     page = _PAGE.substitute(
         title=html.escape(title),
         banner=f'<p class="banner">{BANNER}</p>' if simulated else "",
         body="\n".join(sections) or "<p>This folder holds no results.</p>",
-        promises=PROMISES,
+        promises=PROMISES.format(schema=html.escape(the_schema({"drafted": drafts}))),
     )
     return written.put_text(folder, REPORT_NAME, page)
 

@@ -75,6 +75,7 @@ def test_frequent_levels_are_named_and_the_rest_is_one_level():
         "method": STABILITY,
         "delta": 1e-6,
         "least": entry["released"]["least"],
+        "draft": found.columns["name"]["released"]["draft"],
         "simulated": True,
     }
     assert "levels" not in found.columns["name"]

@@ -88,7 +88,6 @@ def test_python_says_few_records_much_epsilon_and_no_ledger(kind, tmp_path):
     assert _of_any(found.to_dict()) == expected
 
 
-@pytest.mark.full
 def test_queries_of_a_search_are_counted():
     asked = {"answer": "", "epsilon": 1.0, "mode": "release", "method": "table_pc"}
     told = [sections.screen({**asked, "num_tests": number}, []) for number in (1, 2)]
@@ -96,6 +95,7 @@ def test_queries_of_a_search_are_counted():
     assert "table_pc, 2 queries" in told[1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [name for name, asked in queries.EVERY.items() if asked.in_a_folder])
 def test_the_answer_of_every_query_has_them(name, tmp_path):
     found = queries.EVERY[name].ask(tmp_path, epsilon=9.0)

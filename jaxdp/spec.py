@@ -165,7 +165,7 @@ class TestSpec:
     true_epsilon: of a published mechanism (`jaxdp.published`), the epsilon that it really has, in words; recommended
     tests cost what is asked for and leave it empty.
     planning: None for tests that the planner does not offer. theory: page of the documentation with proofs, without a
-    heading: "docs/theory/my_test.md".
+    heading: "docs/theory/partition_gcm.md".
     examples: configurations with data to run on (`jaxdp.Example`), the plainest first, of a test of another package;
     those of the package's own tests are in `jaxdp.audit.cases`.
     """

@@ -41,7 +41,7 @@ _kept: list[Path] = []  # at most one: the folder in force
 
 
 def keep(folder: str | os.PathLike | None = None) -> Path | None:
-    """Keeps compiled programs from here on, those of releases too; returns the folder, None where this is off.
+    """Keeps compiled programs from here on, those of releases too; returns the folder, or None if this is switched off.
 
     folder: made if it is missing; default that of the environment, then ~/.cache/jaxdp/programs.
     Errors: ValueError where the folder is not its owner's alone, in one sentence with the way out.
@@ -57,12 +57,12 @@ def keep(folder: str | os.PathLike | None = None) -> Path | None:
 
 
 def forget() -> None:
-    """Keeps no program of a release from here on; what lies in the folder stays."""
+    """Stops keeping programs of releases; files in the folder stay."""
     _kept.clear()
 
 
 def folder() -> Path | None:
-    """The folder in force, looked at anew: None where programs are not kept, or not any more its owner's alone."""
+    """The folder in use, checked again on each call; None if programs are not kept, or if others can now open it."""
     if not _kept or is_off():
         return None
     return _kept[0] if fault(_kept[0]) is None else None

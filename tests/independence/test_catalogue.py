@@ -61,9 +61,10 @@ def test_every_spec_points_to_what_exists():
 
 def test_a_spec_names_the_page_of_its_proof_without_a_heading():
     with pytest.raises(
-        ValueError, match=r"without its heading: 'docs/theory/mine.md', got 'docs/theory/mine.md#bound'"
+        ValueError,
+        match=r"without its heading: 'docs/theory/partition_gcm.md', got 'docs/theory/partition_gcm.md#level'",
     ):
-        dataclasses.replace(Mine.spec, theory="docs/theory/mine.md#bound")
+        dataclasses.replace(Mine.spec, theory="docs/theory/partition_gcm.md#level")
     assert dataclasses.replace(Mine.spec, theory="https://example.org/proofs#mine").theory.endswith("#mine")
 
 

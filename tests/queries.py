@@ -163,6 +163,17 @@ def write(folder, rows, header: bytes = b"a,b,c"):
     return folder / "d.csv"
 
 
+def plain(thing):
+    """What an answer holds, down to texts that can be compared; NaN equals NaN."""
+    if dataclasses.is_dataclass(thing):
+        return {field.name: plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
+    if isinstance(thing, Mapping):
+        return {name: plain(value) for name, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [plain(value) for value in thing]
+    return plain(np.asarray(thing).tolist()) if np.ndim(thing) else repr(thing)
+
+
 def defined(base: type) -> set[type]:
     """Every class of the package below this one, exported or not, without abstract ones."""
     for found in pkgutil.walk_packages(jaxdp.__path__, "jaxdp."):

@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import dataclasses
 import inspect
-from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
@@ -130,23 +129,12 @@ def test_a_query_of_columns_releases_in_float64_by_itself(tmp_path):
     assert not jax.config.jax_enable_x64
 
 
-def plain(thing):
-    """What an answer holds, down to texts that can be compared; NaN equals NaN."""
-    if dataclasses.is_dataclass(thing):
-        return {field.name: plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
-    if isinstance(thing, Mapping):
-        return {name: plain(value) for name, value in thing.items()}
-    if isinstance(thing, list | tuple):
-        return [plain(value) for value in thing]
-    return plain(np.asarray(thing).tolist()) if np.ndim(thing) else repr(thing)
-
-
 def shown(answer, folder):
     """Everything that leaves with an answer: its fields, its screen, its files."""
     if isinstance(answer, TableAnswer):
         asking.write(answer, folder, {}, lambda stage: None)
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    return {"fields": plain(answer), "screen": str(answer).splitlines(), "files": files}
+    return {"fields": queries.plain(answer), "screen": str(answer).splitlines(), "files": files}
 
 
 def require_that_it_follows_from_the_release(asked, folder):
@@ -161,7 +149,9 @@ def require_that_it_follows_from_the_release(asked, folder):
     (first, calls), (second, again) = found
     assert calls
     assert len(calls) == len(again), "another table, and the same release, is followed by other releases"
-    assert repr(plain([call.value for call in calls])) != repr(plain([call.value for call in again])), "no other table"
+    assert repr(queries.plain([call.value for call in calls])) != repr(queries.plain([call.value for call in again])), (
+        "no other table"
+    )
     for part, said in first.items():
         assert said == second[part], (
             f"with the same release, the {part} of the answer depend on the records: let them follow from what "

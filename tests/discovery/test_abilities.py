@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from queries import plain
 
 import jaxdp
 from jaxdp import catalogue, discovery
@@ -18,6 +19,8 @@ from jaxdp.data.records import Records, RecordsInChunks
 from jaxdp.discovery import choose
 from jaxdp.discovery.abilities import ABILITIES, Abilities
 from jaxdp.discovery.spec import SearchSpec, search, searches
+from jaxdp.noise.recorder import Tape
+from jaxdp.randomness.keys import RecordedKey
 
 DELTA = 1e-6
 KNOWLEDGE = discovery.Knowledge(forbidden=[("v0", "v1")])
@@ -226,3 +229,34 @@ def test_a_search_of_your_own_is_named_by_its_place(tmp_path, monkeypatch, capsy
     assert main([*words, "--method", "own_search:halved", "--directions", "0"]) == 2
     assert "halved pays nothing for directions" in capsys.readouterr().err
     assert main([*words, "--method", "own_search:absent"]) == 2
+
+
+def leaking(key, data, *, epsilon, levels=None, ledger=None):
+    """The graph of a search, with the exact number of records in which two columns agree."""
+    graph = discovery.table_pc(key, data, epsilon=epsilon, ledger=ledger)
+    agree = float(np.sum(data.values[:, 0] == data.values[:, 1]))
+    return dataclasses.replace(graph, decisions=(dataclasses.replace(graph.decisions[0], value=agree),))
+
+
+def require_that_the_graph_follows_from_releases(one):
+    """Runs the search on two tables, of which the second gets what was drawn for the first, and compares the graphs."""
+    data = records(BINARY if one.spec.accepts(records().levels) else CONTINUOUS)
+    other = dataclasses.replace(data, values=np.concatenate([data.values[:200], data.values[200:, ::-1]]))
+    graphs, tape = [], Tape()
+    for table in (data, other):
+        with jax.debug_key_reuse(False):
+            graphs.append(one(RecordedKey(jax.random.key(0), tape), table, **needed(one)))
+        tape = Tape(outputs=[call.output for call in tape.calls])
+    assert tape.outputs, "nothing is drawn from the source of the session"
+    assert plain(graphs[0]) == plain(graphs[1]), "with the same releases, the graph depends on the records"
+
+
+@pytest.mark.parametrize("name", [name for name, one in OFFERED.items() if not one.spec.true_epsilon])
+def test_a_graph_follows_from_what_was_released(name):
+    """Not of a search as published, which draws from its key by itself."""
+    require_that_the_graph_follows_from_releases(OFFERED[name])
+
+
+def test_a_graph_that_holds_a_count_without_noise_is_found():
+    with pytest.raises(AssertionError, match="depends on the records"):
+        require_that_the_graph_follows_from_releases(search(SearchSpec("leaking", "a search", takes=()))(leaking))

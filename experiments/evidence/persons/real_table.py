@@ -3,12 +3,12 @@
     python -m experiments.evidence.persons.real_table --file wage_panel.csv [--replicates 100]
     python -m experiments.evidence.persons.real_table --table       # the table of the page, from the record
 
-The table is `wage_panel` of the Python package linearmodels (Vella and Verbeek 1998), which is not kept here. One JSON
-line per query, epsilon and way of counting rows. `null`: share of p < 0.05 where the whole list of X of each person
-(all have eight rows) is another person's, drawn at random, in a random order, since hours and wages both change with
-the year: X has nothing to do with the rest, and keeps its dependence within a person. Where the query has a Z, it goes
-with X. `found`: the same of the table as it is, over the noise. `naive`: every row is a record, which protects rows and
-not persons. The test is what jaxdp chooses.
+The table is `wage_panel` of the Python package linearmodels 7.1 (Vella and Verbeek 1998), which is not kept here; the
+page has the commands that take it out of the wheel. One JSON line per query, epsilon and way of counting rows. `null`:
+share of p < 0.05 where the whole list of X of each person (all have eight rows) is another person's, drawn at random,
+in a random order, since hours and wages both change with the year: X has nothing to do with the rest, and keeps its
+dependence within a person. Where the query has a Z, it goes with X. `found`: the same of the table as it is, over the
+noise. `naive`: every row is a record, which protects rows and not persons. The test is what jaxdp chooses.
 """
 
 import csv

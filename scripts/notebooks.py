@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,13 +69,20 @@ def _prose(found: list[dict], text: str) -> None:
         found.append({"cell_type": "markdown", "source": text})
 
 
-def notebook(page: Path, run: bool = True) -> dict:
-    """The page as a notebook (nbformat 4.5). Errors: RuntimeError with the cell that failed and what it said."""
+def notebook(
+    page: Path, run: bool = True, change: Callable[[str], str] = str, shell: Callable[[str], str] | None = None
+) -> dict:
+    """The page as a notebook (nbformat 4.5).
+
+    change: of the source of a cell before it runs; shell: what runs its commands and returns what they print. Tests
+    make replicates few by them. Errors: RuntimeError with the cell that failed and what it said, or with the cell that
+    prints something else than the page shows.
+    """
     name = page.relative_to(ROOT).as_posix() if page.is_relative_to(ROOT) else page.name
     where = "the folder `examples`" if "guides" in page.parts else "the root"
     head = f"*This notebook is made from `{name}`. Run it in {where} of a checkout in which jaxdp is installed.*"
     made = [{"cell_type": "markdown", "source": head}, *cells(page.read_text(encoding="utf-8"))]
-    outputs = executed(made) if run else {}
+    outputs = executed(made, change, shell or _shell) if run else {}
     written: list[dict] = []
     for place, cell in enumerate(made):
         printed = cell.pop("printed", None)
@@ -94,7 +102,7 @@ def _markdown(text: str) -> dict:
     return {"cell_type": "markdown", "source": text.splitlines(keepends=True)}
 
 
-def executed(made: list[dict]) -> dict[int, list[dict]]:
+def executed(made: list[dict], change: Callable[[str], str], shell: Callable[[str], str]) -> dict[int, list[dict]]:
     """Outputs by place of the cells, run in a folder that holds the examples; up to the first that lacks a library."""
     outputs: dict[int, list[dict]] = {}
     namespace: dict = {"__name__": "__main__"}
@@ -107,10 +115,25 @@ def executed(made: list[dict]) -> dict[int, list[dict]]:
             if not _has_libraries(cell["source"]):
                 break  # what follows may build on it
             try:
-                outputs[place] = _run(cell["source"], namespace)
+                outputs[place] = _run(change(cell["source"]), namespace, shell)
             except Exception as error:
                 raise RuntimeError(f"the cell\n{cell['source']}\nfails: {type(error).__name__}: {error}") from error
+            printed = "".join(line for output in outputs[place] for line in output.get("text", []))
+            if not shown(cell.get("printed", ""), printed):
+                raise RuntimeError(f"the cell\n{cell['source']}\nprints\n{printed}\nand the page\n{cell['printed']}")
     return outputs
+
+
+def shown(text: str, printed: str) -> bool:
+    """Whether the parts of the text between `...` are printed in this order, apart from how lines are broken."""
+    place, printed = 0, " ".join(printed.split())
+    for part in text.split("..."):
+        wanted = " ".join(part.split())
+        found = printed.find(wanted, place)
+        if found < 0:
+            return False
+        place = found + len(wanted)
+    return True
 
 
 @contextlib.contextmanager
@@ -126,10 +149,10 @@ def _has_libraries(source: str) -> bool:
     return source.startswith("%%sh") or all(importlib.util.find_spec(name) for name in IMPORT.findall(source))
 
 
-def _run(source: str, namespace: dict) -> list[dict]:
+def _run(source: str, namespace: dict, shell: Callable[[str], str]) -> list[dict]:
     """Outputs of one cell: what it prints, and the value of its last expression as a notebook shows it."""
     if source.startswith("%%sh\n"):
-        return _stream(_shell(source.removeprefix("%%sh\n")))
+        return _stream(shell(source.removeprefix("%%sh\n")))
     tree = ast.parse(source)
     last = ast.Expression(tree.body.pop().value) if isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()

@@ -21,7 +21,7 @@ from jaxdp.data.schema import Schema
 from jaxdp.simulate.designs import by_name
 from jaxdp.simulate.designs.shaped import from_schema
 from jaxdp.simulate.engine import grid as engine
-from jaxdp.simulate.engine import results
+from jaxdp.simulate.engine import pages, results
 from jaxdp.simulate.engine.estimate import Estimate, estimated
 from jaxdp.simulate.engine.fingerprints import fingerprint, program
 from jaxdp.simulate.engine.replicates import Design
@@ -45,6 +45,20 @@ class _Grid[**P, R]:
     def load(folder: str | os.PathLike) -> list[results.Row]:
         """The rows of a folder, finished or not, from its records. Errors: ValueError where it holds no simulation."""
         return results.read_rows(folder)
+
+    @staticmethod
+    def plot(rows: Sequence[results.Row]) -> Any:
+        """The rejection rates of rows against effect (or n, or epsilon), with bands: what `rejection_rates.png` shows.
+
+        Errors: ValueError where no two rows differ in one of these, and without the `plot` extra.
+        """
+        from jaxdp.report.picture import Picture
+        from jaxdp.report.simulation import power_curves
+
+        axis, lines = pages.curves(rows)
+        if not lines:
+            raise ValueError("there is nothing to draw: give rows with replicates that differ in effect, n or epsilon.")
+        return Picture.drawn(power_curves, axis, lines, rows[0].level, pages.RATES_TITLE)
 
 
 @_Grid
@@ -78,6 +92,7 @@ def grid(
             ["partition-gcm", jaxdp.PrivateGCM(epsilon=1.0, ridge=20.0)], "sine",
             n=[300, 1000], epsilon=[0.5, 1], effect=[0, 0.2], replicates=10_000, folder="out/power")
         rows = jaxdp.simulate.grid.load("out/power")
+        jaxdp.simulate.grid.plot(rows)
 
     tests: names, classes, or tests whose epsilon the grid replaces; one, or a sequence. designs: names of
     `jaxdp simulate --list`, or functions (key, n, effect, ...) -> Data for which effect 0 is the null. fields: of all

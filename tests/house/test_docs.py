@@ -3,12 +3,17 @@
 A page is read as a user would: its folder holds `examples/`, blocks run in order, a `text` block shows parts of what
 the block above it prints, with `...` between them. Replicates are made few. A block that can't run here (a scheduler's
 command, another library that is not installed) is left out for what it is, never by a list of pages.
+Tutorials run as the notebooks that `scripts/docs` makes of them (`scripts/notebooks.py`), by the same code.
 """
 
+import base64
+import contextlib
 import importlib.util
+import io
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import jax
@@ -17,6 +22,10 @@ import pytest
 from jaxdp.cli.main import build_parser, main
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import notebooks  # noqa: E402
+from notebooks import shown  # noqa: E402
+
 SMALL = {"--replicates": "60", "--runs": "2000"}
 SMALLER = (
     ("replicates=100_000", "replicates=60"),
@@ -38,6 +47,8 @@ LIBRARIES = (
 QUICK = ("start",)  # pages of the everyday tier
 OPTIMISED = ("mic",)  # pages whose null draws cost more than compiling them well
 ELSEWHERE = {"write_your_own_test"}  # tests/house/test_write_your_own.py
+PICTURED = {"csv_test", "cluster", "plan_and_tune", "discovery"}  # a day, a study, tuning, a graph: they show a picture
+PNG = b"\x89PNG"
 
 
 def pages() -> list[Path]:
@@ -83,7 +94,22 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [named(page) for page in pages() if runnable(page)])
+@pytest.mark.parametrize("page", [named(page) for page in pages() if runnable(page) and page in notebooks.pages()])
+def test_a_tutorial_runs_as_its_notebook(page):
+    """What a cell prints is compared with the page as it is made."""
+    with jax.debug_key_reuse(False):  # as users run it: pages use one seed for several calls
+        made = notebooks.notebook(page, change=smaller, shell=in_process)
+    code = [cell for cell in made["cells"] if cell["cell_type"] == "code"]
+    assert any(cell["outputs"] for cell in code)
+    stays = [cell for cell in code if cell["execution_count"] is None and SCHEDULER not in "".join(cell["source"])]
+    assert not stays or missing_library("".join(stays[0]["source"]))
+    outputs = [output for cell in code for output in cell["outputs"]]
+    drawn = [output["data"]["image/png"] for output in outputs if "image/png" in output.get("data", {})]
+    assert all(base64.b64decode(png).startswith(PNG) for png in drawn)
+    assert drawn or page.stem not in PICTURED, f"{page.name} shows no picture"
+
+
+@pytest.mark.parametrize("page", [named(page) for page in pages() if runnable(page) and page not in notebooks.pages()])
 def test_what_a_page_shows_runs(page, folder, capsys):
     namespace, printed, done = {}, "", 0
     for language, text in blocks(page):
@@ -92,8 +118,7 @@ def test_what_a_page_shows_runs(page, folder, capsys):
         if language == "python":
             if missing_library(text):
                 break  # what follows may build on it
-            for large, small in SMALLER:
-                text = text.replace(large, small)
+            text = smaller(text)
             with jax.debug_key_reuse(False):  # as users run it: pages use one seed for several calls
                 exec(compile(text, str(page), "exec"), namespace)
         elif language == "sh":
@@ -106,6 +131,22 @@ def test_what_a_page_shows_runs(page, folder, capsys):
     assert done
 
 
+def smaller(text: str) -> str:
+    """The block with few replicates."""
+    for large, small in SMALLER:
+        text = text.replace(large, small)
+    return text
+
+
+def in_process(source: str) -> str:
+    """What the `jaxdp` lines of a cell print, run in small and in this process."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        for words in commands(source):
+            assert run(words) == 0, words
+    return printed.getvalue()
+
+
 def run(words: list[str]) -> int:
     """One command, in small."""
     for place, word in enumerate(words):
@@ -114,18 +155,6 @@ def run(words: list[str]) -> int:
     if words[0] == "plan" and "--replicates" not in words:
         words = [*words, "--replicates", "0"]  # its check by simulation is tested elsewhere
     return main(words)
-
-
-def shown(text: str, printed: str) -> bool:
-    """Whether the parts of the text between `...` are printed in this order, apart from how lines are broken."""
-    place, printed = 0, " ".join(printed.split())
-    for part in text.split("..."):
-        wanted = " ".join(part.split())
-        found = printed.find(wanted, place)
-        if found < 0:
-            return False
-        place = found + len(wanted)
-    return True
 
 
 def test_every_command_of_the_pages_is_one_of_ours():

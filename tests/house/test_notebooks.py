@@ -87,7 +87,12 @@ def test_a_page_becomes_a_notebook_with_its_output(tmp_path):
 
 def test_a_cell_that_fails_ends_the_build(tmp_path):
     page = tmp_path / "page.md"
-    for block, said in (("python\n1 / 0", "ZeroDivisionError"), ("sh\njaxdp tset", "did you mean 'test'")):
+    other = "python\nprint(1)\n```\n\n```text\n2"  # prints 1, shows 2
+    for block, said in (
+        ("python\n1 / 0", "ZeroDivisionError"),
+        ("sh\njaxdp tset", "did you mean 'test'"),
+        (other, "prints\n1\n"),
+    ):
         page.write_text(f"# A page\n\n```{block}\n```\n")
         with pytest.raises(RuntimeError, match=said):
             notebooks.notebook(page)

@@ -45,6 +45,16 @@ def test_the_command_and_the_call_are_one_grid(tmp_path):
     assert (tmp_path / "command" / "results.parquet").exists()
 
 
+def test_rows_are_drawn_along_the_axis_in_which_they_differ(tmp_path):
+    rows = grid(Described, uniforms, n=12, folder=tmp_path)
+    picture = jaxdp.simulate.grid.plot(jaxdp.simulate.grid.load(tmp_path))
+    assert picture._repr_png_().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="effect, n or epsilon"):
+        jaxdp.simulate.grid.plot(rows[:1])
+    with pytest.raises(ValueError, match="effect, n or epsilon"):
+        jaxdp.simulate.grid.plot([])
+
+
 def test_the_same_call_goes_on_with_its_folder(tmp_path):
     few = functools.partial(grid, Described, uniforms, n=12, folder=tmp_path)
     first = few(effect=[0.0])

@@ -18,6 +18,7 @@ from jaxdp.simulate.engine.results import Row
 AXES = ("effect", "n", "epsilon")  # what a curve may run along, in this order of preference
 RESULT, COMPARISON = "result.json", "comparison"
 PICTURES = P_VALUES, QUANTILES, RATES = "null_p_values.png", "null_qq.png", "rejection_rates.png"
+RATES_TITLE = "rejection rates, Wilson 95 % bands"
 FILES = (*PICTURES, f"{COMPARISON}.png", RESULT, results.TABLE, results.PARQUET, f"{COMPARISON}.csv", REPORT_NAME)
 
 
@@ -37,8 +38,7 @@ def write_pages(folder: str | os.PathLike, title: str = "jaxdp simulation") -> P
         written.put_picture(folder, QUANTILES, pictures.null_quantiles, nulls)
     axis, lines = curves(rows)
     if lines:
-        title_of_curves = "rejection rates, Wilson 95 % bands"
-        written.put_picture(folder, RATES, pictures.power_curves, axis, lines, level, title_of_curves)
+        written.put_picture(folder, RATES, pictures.power_curves, axis, lines, level, RATES_TITLE)
     written.put(folder, RESULT, results.write_json, _result(folder, rows, nulls, title))
     return write_report(folder, title, FILES)
 

@@ -290,7 +290,7 @@ def describe(rows, setting, args: argparse.Namespace) -> dict:
         "built": catalogue.described(test),
         "columns": {"x": args.x, "y": args.y, "given": args.given} if args.schema is not None else None,
         "effect_is": (setting or planned.setting).effect_is(best.effect),
-        "unit": _records(args, type(test)),
+        "unit": _records(args, test.averages_rows),
         "rests_on": LINES if planned.rests_on_lines(setting) else "",
         "replicates_a_step": _most(rows, args),
         "default_test": "" if setting is None else default_method(setting, int(best.n)),
@@ -300,14 +300,14 @@ def describe(rows, setting, args: argparse.Namespace) -> dict:
     return content
 
 
-def _records(args: argparse.Namespace, test: type) -> str:
+def _records(args: argparse.Namespace, averages_rows: bool) -> str:
     """What the schema says of a record; "" where a record is a row."""
     from jaxdp.data.schema import Schema
 
     schema = None if args.schema is None else Schema.load(args.schema)
     if schema is None or not schema.unit:
         return "" if schema is None else schema.protects
-    every_row = schema.averages(test.averages_rows)
+    every_row = schema.averages(averages_rows)
     more = ", where the test averages over all: unlike rows of a person make it find more" if every_row else ""
     return f"{schema.describe_records(every_row)} The plan takes one row of each{more}."
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp._base.bisection import bisected
 from jaxdp._base.bounded import bounded_jit
@@ -23,14 +24,19 @@ DRAWS = 400  # tables at each t, of the same random numbers
 FURTHEST = 4.0  # t, about V: cells that have no records by then stay empty
 STEPS = 20  # halvings of t
 LITTLE = 1.0 / 16.0  # of the noise variance, in Q_V
+FAINT = 3.0  # sds of the noise in the count of a level, below which it may be empty
 MIN_SEEN = 0.5  # E/(E + v) of the cell that noise hides most, in that of the cell it hides least
 
 NAME = "Cramer's V"
-RARE = "rare levels"
+RARE, MERGED = "rare levels", "merged levels"
 SENTENCES = {
     RARE: f"{NAME} is not given: beside the noise of this release the rarest levels have too few records together. "
     "Levels that are merged, more records or a larger epsilon would help."
 }
+TOLD_MERGED = (
+    f"{NAME} counts {{}} as one with the commonest level of the column: beside the noise of this release too few "
+    "records have it, or none."
+)
 
 
 def size(domain) -> str:
@@ -60,8 +66,9 @@ def describe(x, y, interval, num_bins=None, in_strata=False) -> str:
 class Path(NamedTuple):
     """Laws product + t departure (..., r, c), and random numbers (DRAWS, ..., r, c) of tables drawn from them.
 
-    variance: of the noise of a cell, added up over the strata. sums: noisy tables (m, ..., r, c) -> their departures,
-    what independence expects, and Q (m,), whose noise variance is a part of that of the cells.
+    variance: of the noise of a cell (r, c), added up over the strata, 0 in those of a class that was merged into
+    another. sums: noisy tables (m, ..., r, c) -> their departures, what independence expects, and Q (m,), whose noise
+    variance is a part of that of the cells. classes: of the shorter side, where some were merged; default all of it.
     """
 
     product: jax.Array
@@ -71,6 +78,12 @@ class Path(NamedTuple):
     normals: jax.Array
     noise: jax.Array
     sums: Callable
+    classes: jax.Array | None = None
+
+    @property
+    def degrees(self):
+        """What V^2 is divided by."""
+        return (min(self.product.shape[-2:]) if self.classes is None else self.classes) - 1.0
 
     def law(self, t):
         found = jnp.maximum(self.product + t * self.departure, 0.0)
@@ -104,7 +117,7 @@ class Path(NamedTuple):
         product = _independent(law)
         away, expected = _pooled(law - product), _pooled(product)
         away = jnp.where(expected > 0.0, away**2 / jnp.maximum(expected, noisy.TINY), 0.0)
-        return jnp.sign(t) * jnp.minimum(jnp.sqrt(jnp.sum(away) / (min(expected.shape) - 1.0)), 1.0)
+        return jnp.sign(t) * jnp.minimum(jnp.sqrt(jnp.sum(away) / self.degrees), 1.0)
 
     def beyond(self, t):
         """Whether a search for t ended where the path does, so that no law on it departs far enough."""
@@ -129,11 +142,14 @@ def path_of(key, table, total, mechanism, sensitivity) -> Path:
     table: (r, c), or (K, r, c) of K strata, in each of which the cells depart by the same shares of what is expected.
     """
     variance = mechanism.variance(sensitivity)
+    merged, classes = None, min(table.shape[-2:])
     if table.ndim == 2:
-        table, rows, columns = noisy.fitted_margins(table, total)
+        merged = merged_classes(table, total, variance)
+        variance, classes = merged.of(jnp.full(table.shape, variance)), merged.classes
+        table, rows, columns = merged.fitted(merged.of(table), total)
         product = rows[:, None] * columns[None, :]
         shares = (table / total - product) / (product + variance / total + noisy.TINY)
-        sums = functools.partial(_sums, total=total, variance=variance)
+        sums = functools.partial(_sums, total=total, variance=variance, merged=merged)
     else:
         key, key_split = jax.random.split(key)
         normals = jax.random.normal(key_split, (DRAWS + 1, len(table)))
@@ -147,18 +163,103 @@ def path_of(key, table, total, mechanism, sensitivity) -> Path:
     rows, columns = (jnp.sum(product, axis=axis, keepdims=True) / whole for axis in (-1, -2))
     away = away - jnp.sum(away, axis=-1, keepdims=True) * columns
     away = away - jnp.sum(away, axis=-2, keepdims=True) * rows
-    squared = jnp.sum(_pooled(away) ** 2 / jnp.maximum(_pooled(product), noisy.TINY)) / (min(table.shape[-2:]) - 1.0)
+    squared = jnp.sum(_pooled(away) ** 2 / jnp.maximum(_pooled(product), noisy.TINY)) / (classes - 1.0)
     key_counts, key_noise = jax.random.split(key)
     shape = (DRAWS, *table.shape)
     normals, noise = jax.random.normal(key_counts, shape), mechanism.noise(key_noise, sensitivity, shape)
     departure = away / jnp.sqrt(jnp.maximum(squared, noisy.TINY))
-    return Path(product, departure, total, variance * (table.size / math.prod(table.shape[-2:])), normals, noise, sums)
+    noise = noise if merged is None else merged.of(noise)
+    variance = variance * (table.size / math.prod(table.shape[-2:]))
+    return Path(product, departure, total, variance, normals, noise, sums, classes)
 
 
-def _sums(tables, *, total, variance):
-    """Departure of the first cell, Q and Q_V of noisy tables (m, r, c)."""
-    away, expected = noisy.departures(tables, total)
-    q = (jnp.sum(away**2 / (expected + variance * part), axis=(-2, -1)) for part in (1.0, LITTLE))
+class Merged(NamedTuple):
+    """Classes of rows (r, r) and of columns (c, c) that are counted together: 1 where a level belongs to a class."""
+
+    rows: jax.Array
+    columns: jax.Array
+
+    def of(self, tables):
+        """Tables (..., r, c) with merged classes added up; 0 in the rows and columns of classes that left."""
+        return self.rows @ tables @ self.columns.T
+
+    @property
+    def counts(self):
+        """How many levels each cell's class has, (r, c): 0 where the class left."""
+        return jnp.sum(self.rows, axis=1)[:, None] * jnp.sum(self.columns, axis=1)[None, :]
+
+    @property
+    def classes(self):
+        """Classes of the shorter side."""
+        return jnp.minimum(*(jnp.sum(jnp.sum(part, axis=1) > 0.0) for part in self))
+
+    def fitted(self, tables, total):
+        """As `noisy.fitted_margins`, of merged tables (..., r, c): what is missing is spread over the levels."""
+        shift = total - jnp.sum(tables, axis=(-2, -1), keepdims=True)
+        tables = tables + shift * jnp.broadcast_to(self.counts / jnp.sum(self.counts), tables.shape)
+        rows, columns = (noisy.nearest_shares(jnp.sum(tables, axis=axis)) for axis in (-1, -2))
+        kept = (jnp.sum(part, axis=1) > 0.0 for part in self)  # what rounding leaves of the others would be a cell
+        return tables, *(
+            jnp.where(jnp.broadcast_to(here, shares.shape), shares, 0.0)
+            for here, shares in zip(kept, (rows, columns), strict=True)
+        )
+
+
+def merged_classes(table, total, variance) -> Merged:
+    """Levels that noise hides, each counted with the commonest of its column, by the released table (r, c) alone.
+
+    The rarest first, of the column where it is rarer beside even ones, until no cell is hidden; and levels that may be
+    empty. Two classes are left.
+    """
+    merged = Merged(*(jnp.eye(count, dtype=table.dtype) for count in table.shape))
+    for _ in range(sum(table.shape) - 4):
+        _, rows, columns = merged.fitted(merged.of(table), total)
+        noise = variance * merged.counts
+        unseen = hidden_cells(total * rows[:, None] * columns[None, :], noise)
+        found = [
+            _rarest_joined(part, total * shares, jnp.sum(noise, axis=axis))
+            for axis, part, shares in zip((1, 0), merged, (rows, columns), strict=True)
+        ]
+        first = found[0].rarity <= found[1].rarity
+        pairs = zip(merged, found, (first, ~first), strict=True)
+        merged = Merged(
+            *(
+                jnp.where(jnp.isfinite(one.rarity) & ((unseen & chosen) | one.faint), one.joined, part)
+                for part, one, chosen in pairs
+            )
+        )
+    return merged
+
+
+class _Joined(NamedTuple):
+    """Classes of which the rarest counts with the commonest, how rare it is beside even ones, whether it may be empty.
+
+    rarity: infinite where two classes are left.
+    """
+
+    joined: jax.Array
+    rarity: jax.Array
+    faint: jax.Array
+
+
+def _rarest_joined(classes, counts, noise) -> _Joined:
+    """counts: of the classes, released. noise: the variance in each of them."""
+    kept = jnp.sum(classes, axis=1) > 0.0
+    rarest, commonest = jnp.argmin(jnp.where(kept, counts, jnp.inf)), jnp.argmax(jnp.where(kept, counts, -jnp.inf))
+    joined = classes.at[commonest].add(classes[rarest]).at[rarest].set(0.0)
+    number = jnp.sum(kept)
+    rarity = jnp.where(number > 2, counts[rarest] * number, jnp.inf)
+    return _Joined(joined, rarity, counts[rarest] < FAINT * jnp.sqrt(noise[rarest]))
+
+
+def _sums(tables, *, total, variance, merged):
+    """Departure of the first cell, Q and Q_V of noisy tables (m, r, c) of merged classes."""
+    tables, rows, columns = merged.fitted(tables, total)
+    away = tables - jnp.sum(tables, axis=-1)[..., :, None] * jnp.sum(tables, axis=-2)[..., None, :] / total
+    expected, variance = total * rows[..., :, None] * columns[..., None, :], jnp.broadcast_to(variance, tables.shape)
+    q = (
+        jnp.sum(away**2 / jnp.maximum(expected + variance * part, noisy.TINY), axis=(-2, -1)) for part in (1.0, LITTLE)
+    )
     return away[..., 0, 0], *q
 
 
@@ -180,9 +281,12 @@ def crossings(path: Path, conditions, count: int):
 def sized(key, null_p_value, table, total, mechanism, sensitivity, miss=effect_sizes.MISS):
     """(V, its interval) of a noisy table, from a test's p-value of no dependence; of two levels each phi.
 
-    NaN where noise hides the rarest cells. The interval begins at 0 exactly where the p-value is above `miss`.
+    Levels that noise hides are merged. NaN where it hides the rarest cells all the same. The interval begins at 0
+    exactly where the p-value is above `miss`.
     """
     path = path_of(key, table, total, mechanism, sensitivity)
+    if table.ndim == 2:
+        table = merged_classes(table, total, mechanism.variance(sensitivity)).of(table)
     # in one call: each further one would be compiled by itself
     of_both = jax.vmap(lambda t: path.statistics(jnp.concatenate([table[None], path.tables(t)])))
     q, q_v = of_both(jnp.array([0.0, FURTHEST]))
@@ -233,15 +337,27 @@ def rank(reached):
     return (1.0 + jnp.sum(reached)) / (1.0 + DRAWS)
 
 
-def notes(table, total, mechanism, sensitivity) -> dict[str, str]:
-    """Why there is no V of a noisy table, where that is so."""
-    rare = bool(_is_rare(table, total, mechanism, sensitivity))
-    return {name: sentence for name, sentence in SENTENCES.items() if rare}
+def notes(domain, table, total, mechanism, sensitivity) -> dict[str, str]:
+    """Why there is no V of a noisy table, or which levels it counts as one, where that is so."""
+    rare, merged = _is_rare(table, total, mechanism, sensitivity)
+    if rare:
+        return dict(SENTENCES)
+    columns = [None, None] if domain is None else [domain.x[0], domain.y[0]]
+    named = [
+        f"level {int(level) + 1} of {column.name if column is not None and column.name else role}"
+        for part, column, role in zip(merged, columns, ("X", "Y"), strict=True)
+        for level in np.flatnonzero(np.sum(part, axis=1) == 0.0)
+    ]
+    return {MERGED: TOLD_MERGED.format(", ".join(named))} if named else {}
 
 
 @bounded_jit
 def _is_rare(table, total, mechanism, sensitivity):
-    return hidden(path_of(jax.random.key(0), table, total, mechanism, sensitivity))
+    """Whether noise hides what is left once levels were merged, and how they were (`Merged`), outside of strata."""
+    path = path_of(jax.random.key(0), table, total, mechanism, sensitivity)
+    if table.ndim == 2:
+        return hidden(path), tuple(merged_classes(table, total, mechanism.variance(sensitivity)))
+    return hidden(path), tuple(jnp.eye(count) for count in table.shape[-2:])
 
 
 def critical(path: Path, miss):
@@ -259,9 +375,10 @@ def hidden(path: Path):
 
 
 def hidden_cells(expected, variance):
-    """The same of expected counts (r, c) and the variance of the noise in each."""
-    seen = expected / (expected + variance + noisy.TINY)
-    return jnp.min(seen) < MIN_SEEN * jnp.max(seen)
+    """The same of expected counts (r, c) and the variance of the noise in each, 0 in what is no cell."""
+    seen, variance = expected / (expected + variance + noisy.TINY), jnp.asarray(variance)
+    cells = (variance > 0.0) | (jnp.max(variance) == 0.0)
+    return jnp.min(jnp.where(cells, seen, jnp.inf)) < MIN_SEEN * jnp.max(seen)
 
 
 @bounded_jit  # run by themselves, its two hundred small programs cost an answer more than its release

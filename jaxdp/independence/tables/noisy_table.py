@@ -201,7 +201,7 @@ class NoisyTableTest(NoisyCounts):
             return {}
         lost = not bool(test.least_expected(release) > test.min_expected)
         told = {TOO_FEW: TOO_FEW_TOLD.format(most=float(test.min_expected))} if lost else {}
-        return told | cramers_v.notes(*test._released(release))
+        return told | cramers_v.notes(shapes.domain, *test._released(release))
 
     def detectable_effect(self, shapes, release, level):
         """Cramer's V, or phi, that would have been found; infinite where too few records are expected in a cell."""

@@ -272,9 +272,9 @@ class QuantileTable(NoisyCounts):
         )
 
     def effect_notes(self, shapes, release):
-        """Whether noise hides rare levels without an order."""
+        """Whether noise hides rare levels without an order, and which were merged."""
         test, release = self.judged(shapes, release)
-        return {} if test.ordered else cramers_v.notes(*test._released(release))
+        return {} if test.ordered else cramers_v.notes(shapes.domain, *test._released(release))
 
     def detectable_effect(self, shapes, release, level):
         """Cramer's V that would have been found, of levels without an order; the planner tells of the others."""

@@ -133,7 +133,7 @@ class StratifiedTable(NoisyCounts):
         """Why it has no effect, where that is so."""
         test, release = self.judged(shapes, release)
         few = float(test._clearance(release.num_records, release.sensitivity)) < MIN_CLEARANCE
-        return TOO_FEW if few else cramers_v.notes(*test._released(release))
+        return TOO_FEW if few else cramers_v.notes(shapes.domain, *test._released(release))
 
     def detectable_effect(self, shapes, release, level):
         """V within the strata that would have been found."""

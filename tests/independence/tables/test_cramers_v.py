@@ -137,12 +137,40 @@ def test_what_would_have_been_found_is_found_with_that_power():
 
 
 def test_rare_cells_are_hidden_by_noise_and_seen_without_it():
-    table = jnp.asarray([[480.0, 320.0, 50.0], [70.0, 60.0, 20.0], [0.0, 0.0, 0.0]])
-    for mechanism, hidden in ((Laplace(0.5), True), (Laplace(200.0), False)):
-        found, _ = cramers_v.sized(jax.random.key(0), jnp.asarray(0.5), table[:2], *released(mechanism))
+    table = jnp.asarray([[890.0, 60.0, 5.0], [25.0, 15.0, 5.0]])  # a level of 45 records, which can be merged with none
+    for mechanism, hidden in ((Laplace(0.1), True), (Laplace(200.0), False)):
+        found, _ = cramers_v.sized(jax.random.key(0), jnp.asarray(0.5), table, *released(mechanism))
         assert bool(jnp.isnan(found)) == hidden
-        assert bool(cramers_v.notes(table[:2], *released(mechanism))) == hidden
-        assert bool(jnp.isnan(cramers_v.detectable(MISS, table[:2], *released(mechanism)))) == hidden
+        assert (cramers_v.notes(None, table, *released(mechanism)).keys() == {cramers_v.RARE}) == hidden
+        assert bool(jnp.isnan(cramers_v.detectable(MISS, table, *released(mechanism)))) == hidden
+
+
+@pytest.mark.parametrize("empty", [(False, True), (True, False), (True, True)])
+def test_a_level_that_nobody_has_takes_nothing_from_the_effect(empty):
+    """As that of `(other)` of a complete drafted column: V of the other levels, and a sentence that names the level."""
+    law = np.array([[0.25, 0.15, 0.1], [0.1, 0.15, 0.25]])
+    table = NUM * np.pad(law, [(0, int(more)) for more in empty])
+    noise = np.random.default_rng(0).normal(size=table.shape)
+    told = released(Laplace(1.0))
+    found, (low, high) = cramers_v.sized(jax.random.key(0), jnp.asarray(0.001), jnp.asarray(table + noise), *told)
+    expected = np.outer(law.sum(1), law.sum(0))
+    true = np.sqrt(((law - expected) ** 2 / expected).sum())
+    assert abs(float(found) - true) < 0.05
+    assert 0.0 < float(low) < true < float(high)
+    assert not jnp.isnan(cramers_v.detectable(MISS, jnp.asarray(table + noise), *told))
+    domain = Domain((Column("categorical", len(table), "region"),), (Column("categorical", len(table[0]), "ill"),))
+    notes = cramers_v.notes(domain, jnp.asarray(table + noise), *told)
+    levels = [
+        f"level {count} of {name}" for count, name, more in ((3, "region", empty[0]), (4, "ill", empty[1])) if more
+    ]
+    assert f"counts {', '.join(levels)} as one with the commonest level" in notes[cramers_v.MERGED]
+
+
+def test_without_hidden_levels_none_is_merged():
+    table = jnp.full((3, 4), NUM / 12.0)
+    merged = cramers_v.merged_classes(table, 1.0 * NUM, 8.0)
+    assert all((part == jnp.eye(len(part))).all() for part in merged)
+    assert not cramers_v.notes(None, table, *released(Laplace(1.0)))
 
 
 def in_strata(*laws):

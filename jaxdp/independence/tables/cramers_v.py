@@ -211,8 +211,8 @@ def merged_classes(table, total, variance) -> Merged:
     The rarest first, of the column where it is rarer beside even ones, until no cell is hidden; and levels that may be
     empty. Two classes are left.
     """
-    merged = Merged(*(jnp.eye(count, dtype=table.dtype) for count in table.shape))
-    for _ in range(sum(table.shape) - 4):
+
+    def joined(_, merged):
         _, rows, columns = merged.fitted(merged.of(table), total)
         noise = variance * merged.counts
         unseen = hidden_cells(total * rows[:, None] * columns[None, :], noise)
@@ -222,13 +222,15 @@ def merged_classes(table, total, variance) -> Merged:
         ]
         first = found[0].rarity <= found[1].rarity
         pairs = zip(merged, found, (first, ~first), strict=True)
-        merged = Merged(
+        return Merged(
             *(
                 jnp.where(jnp.isfinite(one.rarity) & ((unseen & chosen) | one.faint), one.joined, part)
                 for part, one, chosen in pairs
             )
         )
-    return merged
+
+    alone = Merged(*(jnp.eye(count, dtype=table.dtype) for count in table.shape))
+    return jax.lax.fori_loop(0, sum(table.shape) - 4, joined, alone)
 
 
 class _Joined(NamedTuple):

@@ -89,7 +89,7 @@ def test_python_says_few_records_much_epsilon_and_no_ledger(kind, tmp_path):
 
 
 def test_queries_of_a_search_are_counted():
-    asked = {"answer": "", "epsilon": 1.0, "mode": "release", "method": "table_pc"}
+    asked = {"title": "", "answer": "", "epsilon": 1.0, "mode": "release", "method": "table_pc"}
     told = [sections.screen({**asked, "num_tests": number}, []) for number in (1, 2)]
     assert [one for one in told if "table_pc, 1 query\n" in one + "\n"] == told[:1]
     assert "table_pc, 2 queries" in told[1]

@@ -122,7 +122,8 @@ class TableQuery[Answer](abc.ABC):
         if how.keep_sums is not None:
             KeptSums(how.keep_sums).delete()
         drafts = private_drafts.described(self.schema.rules, selection.names)
-        return cast(Any, found).with_drafts(drafts, self.schema.unit) if drafts else found
+        named = bool(drafts) and isinstance(found, TableAnswer)  # what was paid for is handed over whatever it is
+        return cast(Any, found).with_drafts(drafts, self.schema.unit) if named else found
 
 
 class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):

@@ -80,9 +80,11 @@ def described(rules: Mapping[str, Any], names: Iterable[str]) -> list[dict[str, 
 def counted_in(content: Mapping[str, Any], drafts: list[dict[str, Any]], unit: str) -> dict[str, Any]:
     """What is added to the content of an answer: the drafts, and epsilon and delta of them and the answer together.
 
-    Without the latter where they do not add up: the drafts protect other neighbours or another unit than the answer.
+    Without the latter where they do not add up: the drafts protect other neighbours or another unit than the answer, or
+    the answer has no epsilon.
     """
-    alike = content["relation"] != "add_or_remove_one" and all(draft.get("unit", "") == unit for draft in drafts)
+    alike = content.get("relation") != "add_or_remove_one" and content.get("epsilon") is not None
+    alike = alike and all(draft.get("unit", "") == unit for draft in drafts)
     paid = [content, *(draft for draft in drafts if not draft.get(SIMULATED))]
     total = {name: math.fsum(float(part.get(name) or 0.0) for part in paid) for name in ("epsilon", "delta")}
     return {"drafted": drafts} | ({"with_drafts": total} if alike and len(paid) > 1 else {})

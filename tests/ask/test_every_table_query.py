@@ -129,6 +129,16 @@ def test_a_query_of_columns_releases_in_float64_by_itself(tmp_path):
     assert not jax.config.jax_enable_x64
 
 
+def test_what_a_query_paid_for_is_handed_over_on_a_drafted_schema_too(tmp_path):
+    """Somebody's query may return what is no answer of a table, to which no draft can be added."""
+    released = {"epsilon": 0.5, "columns": 1, "method": "stability-histogram", "draft": "0a1b2c3d"}
+    column = {"kind": "categorical", "levels": ["x", "y"], "released": released}
+    rows = {"a": np.array(["x", "y"] * 50, object)}
+    ledger, table = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0), Table.of(rows, {"columns": {"a": column}})
+    found = OnesQuery(table.schema, ("a",), 1.0).ask(table, jaxdp.fresh_key(), ledger)
+    assert ledger.spent.epsilon == found.cost.epsilon == 1.0
+
+
 def shown(answer, folder):
     """Everything that leaves with an answer: its fields, its screen, its files."""
     if isinstance(answer, TableAnswer):

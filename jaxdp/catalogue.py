@@ -487,6 +487,9 @@ def defaults(domain: Domain) -> list[Entry]:
     return sorted(ranked, key=lambda entry: -entry.spec.rank(domain))
 
 
+BOOLEANS = (bool, bool | None, "bool", "bool | None")  # types of fields, as classes state them
+
+
 def checked_fields(cls: type, constants: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a test by name, numbers as floats where the test sweeps over them. Errors: ValueError."""
     fields = {field.name: field for field in dataclasses.fields(cls)}
@@ -499,6 +502,8 @@ def checked_fields(cls: type, constants: Mapping[str, Any]) -> dict[str, Any]:
         plain = isinstance(value, bool | int | float | str | list | tuple)
         if not plain and not (callable(value) and name in functions):
             raise ValueError(f"{cls.__name__}: {name} must be a number, a text or a list, got {printed(value)}.")
+        if fields[name].type in BOOLEANS and not isinstance(value, bool):
+            raise ValueError(f"{cls.__name__}: {name} must be true or false, got {printed(value)}.")
     static = {name for name, field in fields.items() if field.metadata.get("static")}
     return {
         name: float(value) if isinstance(value, int) and not isinstance(value, bool) and name not in static else value

@@ -26,7 +26,7 @@ from jaxdp.charge import Account as Account
 from jaxdp.data.admit import admitted
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data
-from jaxdp.data.person_rows import PersonRows
+from jaxdp.data.person_rows import PersonRows, draws_of, rounding
 from jaxdp.data.records import warn_of_missing
 from jaxdp.noise.source import Source, source_from_key
 from jaxdp.privacy import Cost as Cost
@@ -97,7 +97,7 @@ def admit(test, data):
     if isinstance(data, Chunks):
         admitted(data.shapes, many_columns=test.many_columns)
         require_z_is_used(test, data.shapes)
-        require_sums(test, data.shapes)
+        require_sums(test, data.shapes, bool(draws_of(data)))
         return data
     if isinstance(data, PersonRows):
         data = data.admitted(many_columns=test.many_columns)
@@ -134,20 +134,25 @@ def _require_averages(test) -> None:
         )
 
 
-def needs_all(test, shapes) -> str:
-    """Why a test, or a stage of it, must have all records at once, in half a sentence; "" where sums will do."""
+def needs_all(test, shapes, of_persons: bool = False) -> str:
+    """Why a test, or a stage of it, must have all records at once, in half a sentence; "" where sums will do.
+
+    of_persons: records are persons, over draws of whose rows the statistic is averaged.
+    """
     if test.public_columns:
         # what such a column settles is not known yet
         return test.needs_all(shapes) if test.settled_by else "a column of it is public and read by itself"
-    query = specialize(test, shapes)
+    query = specialize(test.of_persons(shapes) if of_persons else test, shapes)
     if not isinstance(query, Sequential):
         return query.needs_all(shapes)
-    return query.second.needs_all(shapes) or needs_all(query.first, shapes)
+    return query.second.needs_all(shapes) or needs_all(query.first, shapes, of_persons)
 
 
-def require_sums(test, shapes) -> None:
+def require_sums(test, shapes, of_persons: bool = False) -> None:
     """Raises ValueError if the test cannot be asked about records in chunks; nothing of them is read."""
-    told = needs_all(test, shapes)
+    if of_persons:
+        _require_averages(test)
+    told = needs_all(test, shapes, of_persons)
     if told:
         raise ValueError(
             f"{method_of(test)} must have all records in memory: {told}. Give them as arrays, or use a test with sums, "
@@ -165,7 +170,7 @@ def cost_of(test, data) -> Cost:
         return test.mechanism_in_force().cost(relation_of(test.sensitivity(num_records(data))))
 
 
-def _of_means(sensitivity, rows: PersonRows):
+def _of_means(sensitivity, draws: int):
     """The sensitivity of the mean over draws: the same bound, and the rounding of the mean in its error."""
 
     def one(part: Sensitivity) -> Sensitivity:
@@ -173,7 +178,7 @@ def _of_means(sensitivity, rows: PersonRows):
             return part
         array = np if check.is_concrete(part.lower) and check.is_concrete(part.upper) else jnp
         largest = array.max(array.maximum(array.abs(part.lower), array.abs(part.upper)))
-        return dataclasses.replace(part, error=part.error + rows.rounding(largest))
+        return dataclasses.replace(part, error=part.error + rounding(draws, largest))
 
     return jax.tree.map(one, sensitivity, is_leaf=is_bound)
 
@@ -259,7 +264,7 @@ def _execute(test, source: Source, data) -> tuple[Any, Release]:
     count = num_records(data)
     with naming_the_rule(test):
         sensitivity = test.sensitivity(count)
-    sensitivity = _of_means(sensitivity, data) if isinstance(data, PersonRows) else sensitivity
+    sensitivity = _of_means(sensitivity, draws_of(data)) if draws_of(data) else sensitivity
     relation = relation_of(sensitivity)
     mechanism = test.mechanism_in_force()
     source.require_noise(mechanism)
@@ -279,12 +284,15 @@ def _execute(test, source: Source, data) -> tuple[Any, Release]:
 
 
 def summed(query: PrivateQuery, data: Chunks):
-    """The statistic of records in chunks, by one pass over them: private."""
+    """The statistic of records in chunks, by one pass over them, or its mean over draws of rows of persons: private."""
     # as NumPy: a process that gets the query would read float64 arrays of JAX as float32
     query = jax.tree.map(np.asarray, query)
     totals = data.total(functools.partial(_partial, query, data.num_records), query.merge)
     with jax.enable_x64(True):
-        return jax.tree.map(jnp.asarray, query.finish(totals))
+        values = [jax.tree.map(jnp.asarray, query.finish(sums)) for sums in totals]
+        if len(values) == 1:
+            return values[0]
+        return jax.tree.map(lambda *some: jnp.mean(jnp.stack(some).astype(float), axis=0), *values)
 
 
 def _partial(query: PrivateQuery, count: int, chunk):

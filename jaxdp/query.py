@@ -15,7 +15,7 @@ from jaxdp._base import check
 from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.chunks import Chunks
-from jaxdp.data.person_rows import PersonRows
+from jaxdp.data.person_rows import PersonRows, draws_of
 from jaxdp.noise.source import Source
 from jaxdp.privacy import Cost, Norm, Relation
 from jaxdp.results import Interpretation, Release, bare
@@ -369,7 +369,7 @@ def public_shapes(data):
 def specialize(test, data):
     """The concrete query for data of these public shapes (and columns that the test declares public)."""
     shapes = public_shapes(data)
-    if isinstance(data, PersonRows):
+    if draws_of(data):
         test = test.of_persons(shapes)
     if isinstance(data, Chunks):
         return test.specialize(shapes)

@@ -110,10 +110,11 @@ def _whole(text: str, smallest: int, wanted: str) -> int:
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """(name, value) of NAME=VALUE; the value is JSON, numbers separated by commas, or a text."""
+    """(name, value) of NAME=VALUE; the value is JSON, True, False, numbers separated by commas, or a text."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    value = {"True": "true", "False": "false"}.get(value.strip(), value)
     for form in (value, f"[{value}]"):
         with contextlib.suppress(ValueError):
             return name.strip(), json.loads(form)

@@ -25,7 +25,7 @@ from jaxdp.ask.table_query import TableQuery, asked, budget, listing
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
-from jaxdp.data.person_rows import DRAWS, PersonRows
+from jaxdp.data.person_rows import DRAWS, PersonRows, draws_of
 from jaxdp.data.schema import Schema
 from jaxdp.independence.equivalence import takes_margins
 from jaxdp.spec import Options
@@ -176,9 +176,8 @@ class Query(TableQuery[Answer]):
         settled = self._settled(selection)._with_sums(rows)
         settled = settled if settled.chosen or settled.sees else settled.of_records(rows)
         settled._require_sums(selection, rows)
-        settled._require_one_row()
         chunks: dict[str, Any] = {"memory": how.limit, "force": how.force, "kept": selection.kept()}
-        chunks["hidden"] = is_release(key)
+        chunks |= {"hidden": is_release(key), "draws": DRAWS if settled._averages(rows) else 1}
         return settled, functools.partial(streamed.load, columns=settled._streamed, **chunks)
 
     @property
@@ -215,12 +214,17 @@ class Query(TableQuery[Answer]):
         fields = {**self.settings.fields, **settle(labels)}
         return dataclasses.replace(self, settings=dataclasses.replace(self.settings, fields=fields))
 
-    def _needs_all(self, rows: int) -> str:
+    def _averages(self, rows: int) -> bool:
+        """Whether it averages over the rows of at most so many persons."""
+        shapes = self._streamed.shapes(rows)
+        return self.every_row and self._test(shapes, rows).every_row(shapes)
+
+    def _needs_all(self, rows: int, of_persons: bool = False) -> str:
         """Why its test must have so many records at once; "" where it has sums."""
         from jaxdp.core import needs_all
 
         shapes = self._streamed.shapes(rows)
-        return needs_all(self._test(shapes, rows), shapes)
+        return needs_all(self._test(shapes, rows), shapes, of_persons)
 
     def _require_sums(self, selection: Selection, rows: int) -> None:
         """Raises ValueError, before anything is read, if the test needs all records of a table that is too large."""
@@ -236,20 +240,17 @@ class Query(TableQuery[Answer]):
                 f"{self.entry.name} must have all records in memory: {told}. "
                 f"{selection.in_memory(rows, self.entry.memory)}: {use}."
             )
-
-    def _require_one_row(self) -> None:
-        """Raises ValueError where all rows of a person count, which are averaged in memory alone."""
-        if self.every_row:
+        if self._averages(rows) and (told := self._needs_all(rows, of_persons=True)):
             raise ValueError(
-                f"all rows of each {self.schema.unit} count in a table that fits into memory alone (--memory): write "
-                '--rows random (in Python rows="random") for a table of these persons of any size, and one row of each '
-                f"counts, drawn at random ({OWNER})."
+                f"{self.entry.name} must have all rows of each {self.schema.unit} in memory: {told}. "
+                f"{selection.in_memory(rows, self.entry.memory)}: use more memory (--memory), or write --rows "
+                f'random (in Python rows="random"): then one row of each counts, drawn at random ({OWNER}).'
             )
 
     def _test(self, data: Any, rows: int) -> Any:
         settings = dataclasses.replace(self.settings, num_records=rows)
         test = self.entry.within(self.epsilon, data, settings, coded=self.domain)
-        return test.of_persons(data.shapes) if isinstance(data, PersonRows) else test
+        return test.of_persons(data.shapes) if draws_of(data) else test
 
     def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> Answer:
         """By its test."""

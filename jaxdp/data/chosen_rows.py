@@ -1,4 +1,4 @@
-"""Which rows of a table that does not lie in memory are records: complete ones, and one row of each unit."""
+"""Which rows of a table that does not lie in memory are records: complete ones, and draws of one row of each unit."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ import numpy as np
 
 from jaxdp.data.parse_report import ParseReport
 from jaxdp.data.schema import DROP, Schema, complete
-from jaxdp.data.units import OneRow
+from jaxdp.data.units import DrawnRows
 
 
 class ChosenRows:
     """The rows that are records, found by one pass over the table, for the passes after it. Private.
 
-    names: the columns of the whole query, which a complete row has. hidden: as of `Units`.
+    names: the columns of the whole query, which a complete row has. hidden, draws: as of `Units`.
     """
 
-    def __init__(self, schema: Schema, names: Sequence[str], hidden: bool = False) -> None:
+    def __init__(self, schema: Schema, names: Sequence[str], hidden: bool = False, draws: int = 1) -> None:
         self._schema, self._rules = schema, {name: schema.rule(name) for name in names}
-        self._units = OneRow(schema.rows, hidden)
+        self.draws = draws
+        self._units = DrawnRows(schema.rows, draws, hidden)
         self._complete = 0
 
     @classmethod
-    def of(cls, schema: Schema, names: Sequence[str], hidden: bool = False) -> ChosenRows | None:
+    def of(cls, schema: Schema, names: Sequence[str], hidden: bool = False, draws: int = 1) -> ChosenRows | None:
         """None for a schema of which every row is a record."""
-        return None if schema.every_row else cls(schema, names, hidden)
+        return None if schema.every_row else cls(schema, names, hidden, draws)
 
     @property
     def num_records(self) -> int:
@@ -48,22 +49,22 @@ class ChosenRows:
         return self
 
     def count(self, pieces: Iterator[Mapping[str, Any]], report: ParseReport) -> None:
-        """The cells of the records alone, by one further pass."""
+        """The cells of the records of one draw alone, by one further pass."""
         records = self.one_pass()
         for piece in pieces:
-            report.add_piece(self._rules, piece, np.flatnonzero(records(piece)))
+            report.add_piece(self._rules, piece, np.flatnonzero(records(piece)[:, 0]))
 
     def one_pass(self) -> Callable[[Mapping[str, Any]], np.ndarray]:
-        """A function of consecutive pieces, for one further pass: which of the rows are records, bool (n,)."""
+        """A function of consecutive pieces, for a further pass: which rows each draw has, bool (n, draws)."""
         chosen = self._units.one_pass()
 
         def records(piece: Mapping[str, Any]) -> np.ndarray:
-            kept = np.ones(len(next(iter(piece.values()))), bool)
+            kept = np.ones((len(next(iter(piece.values()))), self.draws), bool)
             if self._schema.missing == DROP:
-                kept = complete(piece, self._rules)
+                kept[~complete(piece, self._rules)] = False
             if self._schema.unit:
-                ids = piece[self._schema.unit]
-                kept[kept] = chosen([ids[place] for place in np.flatnonzero(kept)])
+                ids, there = piece[self._schema.unit], np.flatnonzero(kept[:, 0])
+                kept[there] = chosen([ids[place] for place in there])
             return kept
 
         return records

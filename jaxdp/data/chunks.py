@@ -15,6 +15,24 @@ from jaxdp.data import admit
 from jaxdp.data.dataset import Data, Domain
 
 
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, repr=False)
+class RowsOfDraws:
+    """A chunk of rows of persons, and in which draws of one row per person each of them is drawn, bool (m, draws)."""
+
+    rows: Data
+    drawn: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows.x)
+
+    def each(self) -> Iterator[Data]:
+        """The rows of each draw, without names."""
+        rows = self.rows.without_names()
+        for drawn in self.drawn.T:
+            yield jax.tree.map(lambda leaf, drawn=drawn: leaf[drawn], rows)
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class Chunks:
     """Records of one query in chunks: what `jaxdp.run` takes in place of `jaxdp.Data` where a test has sums.
@@ -25,13 +43,15 @@ class Chunks:
     add_up: (function, merge, read) -> what `merge` makes of function(chunk) of all chunks; default `in_turn`. Both
     functions can be pickled. It gets no key, no noise and no ledger.
     most: rows of chunks that may be summed as one, where the sums are larger than the chunks.
+    draws: of one row per person, over which a statistic is averaged; then chunks are `RowsOfDraws`, records persons.
     Errors: TypeError or ValueError by type and shape. Printed, it shows shapes alone.
     """
 
     shapes: Data
-    read: Callable[[], Iterator[Data]]
+    read: Callable[[], Iterator[Data | RowsOfDraws]]
     add_up: Callable[..., Any] | None = None
     most: int = 1 << 20
+    draws: int = 1
 
     def __post_init__(self):
         if not isinstance(self.shapes, Data) or not all(
@@ -53,20 +73,22 @@ class Chunks:
         """Rows of all chunks together: public."""
         return self.shapes.x.shape[0]
 
-    def total(self, function: Callable[[Data], Any], merge: Callable[[Any, Any], Any]) -> Any:
-        """What `merge` makes of function(chunk) of all chunks: one pass. Private.
+    def total(self, function: Callable[[Data], Any], merge: Callable[[Any, Any], Any]) -> list[Any]:
+        """What `merge` makes of function(chunk) of all chunks, for each draw: one pass. Private.
 
         Errors: ValueError if the chunks hold another number of records than stated.
         """
         add_up = functools.partial(in_turn, most=self.most) if self.add_up is None else self.add_up
-        rows, found = add_up(functools.partial(_counted, function), functools.partial(_merged, merge), self.read)
-        if rows != self.num_records:
+        count, merged = (_counted, _merged) if self.draws == 1 else (_counted_draws, _merged_draws)
+        rows, found = add_up(functools.partial(count, function), functools.partial(merged, merge), self.read)
+        if np.any(rows != self.num_records):
             raise ValueError(f"the chunks hold another number of records than the {self.num_records} that were stated.")
-        return found
+        return [found] if self.draws == 1 else found
 
     def blank(self) -> Chunks:
         """One record of zeros in place of all: what a release is rehearsed on before it is paid."""
-        row = jax.tree.map(lambda leaf: np.zeros((1, *leaf.shape[1:]), leaf.dtype), self.shapes)
+        row: Any = jax.tree.map(lambda leaf: np.zeros((1, *leaf.shape[1:]), leaf.dtype), self.shapes)
+        row = row if self.draws == 1 else RowsOfDraws(row, np.ones((1, self.draws), bool))
         return dataclasses.replace(
             self, add_up=lambda function, merge, read: (self.num_records, function(row)[1]), read=lambda: iter([row])
         )
@@ -83,7 +105,7 @@ def in_turn(
     waiting: list[Data] = []
     for chunk in read():
         waiting.append(chunk)
-        if found is None or sum(len(part.x) for part in waiting) >= most or _bytes(waiting) >= _bytes(found):
+        if found is None or sum(map(num_rows, waiting)) >= most or _bytes(waiting) >= _bytes(found):
             part = function(joined(waiting))
             found, waiting = part if found is None else merge(found, part), []
     if waiting:
@@ -91,7 +113,7 @@ def in_turn(
     return (0, None) if found is None else found
 
 
-def joined(parts: list[Data]) -> Data:
+def joined(parts: list) -> Any:
     """Chunks as one."""
     return parts[0] if len(parts) == 1 else jax.tree.map(lambda *some: np.concatenate(some), *parts)
 
@@ -100,12 +122,31 @@ def _bytes(tree: Any) -> int:
     return sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(tree))
 
 
+def num_rows(chunk: Data | RowsOfDraws) -> int:
+    """How many rows a chunk holds."""
+    return len(chunk.x) if isinstance(chunk, Data) else len(chunk)
+
+
 def _counted(function: Callable[[Data], Any], chunk: Data) -> tuple[int, Any]:
     return len(chunk.x), function(chunk.without_names())
 
 
 def _merged(merge: Callable[[Any, Any], Any], one: tuple[int, Any], other: tuple[int, Any]) -> tuple[int, Any]:
     return one[0] + other[0], merge(one[1], other[1])
+
+
+def _counted_draws(function: Callable[[Data], Any], chunk: RowsOfDraws) -> tuple[np.ndarray, list[Any]]:
+    found = [_counted(function, draw) if len(draw.x) else (0, None) for draw in chunk.each()]
+    return np.array([rows for rows, _ in found]), [sums for _, sums in found]
+
+
+def _merged_draws(merge: Callable[[Any, Any], Any], one: tuple, other: tuple) -> tuple[np.ndarray, list[Any]]:
+    """None: of a chunk in which a draw has no row."""
+    sums = [
+        left if right is None else right if left is None else merge(left, right)
+        for left, right in zip(one[1], other[1], strict=True)
+    ]
+    return one[0] + other[0], sums
 
 
 def of_arrays(data: Data, rows: int) -> Chunks:

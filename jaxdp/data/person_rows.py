@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxdp._base.display import described
 from jaxdp.data import admit
+from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 
 DRAWS = 16  # a power of two, by which a mean is divided without an error
@@ -79,9 +80,17 @@ class PersonRows:
         values = jax.lax.map(lambda draw: function(again(), draw), moved)
         return jax.tree.map(lambda value: jnp.mean(value.astype(jnp.result_type(value, float)), axis=0), values)
 
-    def rounding(self, largest: Any) -> Any:
-        """Bound on the rounding of `mean`, in float64, of numbers of at most this size."""
-        return self.draws.x.shape[1] * np.finfo(np.float64).eps * largest
+
+def draws_of(data: Any) -> int:
+    """Draws of one row per person over which a statistic of these data is averaged; 0 where a record is one row."""
+    if isinstance(data, PersonRows):
+        return data.draws.x.shape[1]
+    return data.draws if isinstance(data, Chunks) and data.draws > 1 else 0
+
+
+def rounding(draws: int, largest: Any) -> Any:
+    """Bound on the rounding of a mean over draws, in float64, of numbers of at most this size."""
+    return draws * np.finfo(np.float64).eps * largest
 
 
 def _copies(key: Any) -> Callable[[], Any]:

@@ -38,7 +38,7 @@ from jaxdp.data.coding import ColumnRule, duplicates
 from jaxdp.data.column_rules import SURVIVAL, column_rule, outcome, reject_unknown_keys
 from jaxdp.data.columns import Column, Domain
 from jaxdp.data.parse_report import CODED, EMPTY_THEM, ParseReport
-from jaxdp.data.units import ALL, FIRST, ROWS, OneRow, Units, are_rounded
+from jaxdp.data.units import ALL, FIRST, ROWS, DrawnRows, Units, are_rounded
 
 if TYPE_CHECKING:
     from jaxdp.data.dataset import Data
@@ -439,7 +439,7 @@ class Schema:
         self,
         piece: Mapping[str, Any],
         rules: Mapping[str, ColumnRule],
-        units: Units | OneRow,
+        units: Units | DrawnRows,
         report: ParseReport | None,
     ) -> slice | np.ndarray:
         """Which rows of a piece count: complete ones where the others are dropped. Their units are taken down."""

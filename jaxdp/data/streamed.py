@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxdp.data import batches, kept_sums, lines, readers
 from jaxdp.data.chosen_rows import ChosenRows
-from jaxdp.data.chunks import Chunks, joined
+from jaxdp.data.chunks import Chunks, RowsOfDraws, joined, num_rows
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.parse_report import ParseReport
@@ -108,16 +108,17 @@ def stream(
     chosen: ChosenRows | None = None,
     hidden: bool = False,
     kept: KeptSums | None = None,
+    draws: int = 1,
 ) -> Chunks:
     """The table as chunks. A pass is made now where the number of records is not known, or for the report.
 
     memory: bytes that reading and summing may take, about. report: of every cell, for the owner of the table.
     rows: of the table, where they are known. chosen: the rows that are records, as `choose` has found them; it is asked
-    now where it was not, and not every row is a record. hidden: as of `choose`. kept: where sums are kept, so that an
-    interrupted pass goes on. Errors: as `readers.pieces` and `choose`.
+    now where it was not, and not every row is a record. hidden, draws: as of `choose`. kept: where sums are kept, so
+    that an interrupted pass goes on. Errors: as `readers.pieces` and `choose`.
     """
     if chosen is None:
-        chosen = choose(source, columns.schema, columns.names, strict, records, report, hidden)
+        chosen = choose(source, columns.schema, columns.names, strict, records, report, hidden, draws)
         report = report if chosen is None else None
     if chosen is not None and kept is not None and columns.schema.unit:
         raise ValueError(
@@ -150,7 +151,8 @@ def stream(
             most,
             lambda: jax.tree.map(lambda leaf: np.zeros((1, *leaf.shape[1:]), leaf.dtype), columns.shapes(1)),
         )
-    return Chunks(columns.shapes(count), functools.partial(_chunks, pieces, columns, count, chosen), add_up, most)
+    read = functools.partial(_chunks, pieces, columns, count, chosen)
+    return Chunks(columns.shapes(count), read, add_up, most, draws=1 if chosen is None else chosen.draws)
 
 
 def choose(
@@ -161,16 +163,17 @@ def choose(
     records: int | None = None,
     report: ParseReport | None = None,
     hidden: bool = False,
+    draws: int = 1,
 ) -> ChosenRows | None:
     """The rows of a table that are records, by one pass over these columns; None where every row is one.
 
     report: of the rows of a table without a unit; with one, of the rows that were chosen, by a second pass.
 
-    hidden: the rows of a unit are drawn by a secret, for a release.
+    hidden: the rows of a unit are drawn by a secret, for a release. draws: of one row of each unit.
     Errors: ValueError for strict or a number of records where not every row is one; as `readers.pieces`.
     """
     schema.require_every_row(strict, records)
-    chosen = ChosenRows.of(schema, names, hidden)
+    chosen = ChosenRows.of(schema, names, hidden, draws)
     if chosen is None:
         return None
     rules = {name: schema.rule(name) for name in names}
@@ -225,7 +228,7 @@ def codes(
     how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True}
     parts: list[np.ndarray] = []
     for piece in _with_progress(readers.counted(source, asked, schema.delimiter, rules, report, **how), "reading"):
-        kept = slice(None) if records_of is None else records_of(piece)
+        kept = slice(None) if records_of is None else records_of(piece)[:, 0]
         parts.append(schema.coded_table(piece, names).astype(kind)[kept])
     return Records(np.concatenate(parts) if parts else np.zeros((0, len(columns)), kind), columns)
 
@@ -258,18 +261,20 @@ def _count(source: Any, strict: bool, records: int | None, report: ParseReport |
 
 def _chunks(
     pieces: Callable, columns: Columns | AllColumns, count: int | None, chosen: ChosenRows | None
-) -> Iterator[Data]:
-    """Pieces of at least `MIN_ROWS` records, but for the last."""
-    waiting: list[Data] = []
+) -> Iterator[Any]:
+    """Pieces of at least `MIN_ROWS` records, but for the last: `Data`, or `RowsOfDraws` of several draws."""
+    waiting: list = []
     held = 0
     records_of = None if chosen is None else chosen.one_pass()
     for piece in _with_progress(pieces(), "reading", count):
-        coded = columns.coded(piece)
+        coded: Any = columns.coded(piece)
         if records_of is not None:
-            kept = records_of(piece)
+            drawn = records_of(piece)
+            kept = drawn.any(axis=1)
             coded = jax.tree.map(lambda leaf, kept=kept: leaf[kept], coded)
+            coded = RowsOfDraws(coded, drawn[kept]) if drawn.shape[1] > 1 else coded
         waiting.append(coded)
-        held += len(waiting[-1].x)
+        held += num_rows(coded)
         if held >= MIN_ROWS:
             yield joined(waiting)
             waiting, held = [], 0

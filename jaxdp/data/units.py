@@ -81,18 +81,18 @@ class Units(_Counted):
         return np.array(order, int)
 
 
-class OneRow(_Counted):
-    """The row that `Units` would choose of each unit in one draw, for tables whose rows do not lie in memory. Private.
+class DrawnRows(_Counted):
+    """The rows that `Units` would choose of each unit, for tables whose rows do not lie in memory. Private.
 
-    Keeps the id of each unit and two numbers. A row is known by its unit and its number within the unit: in whatever
-    order a later pass reads the rows, it chooses exactly one of each unit. rows: "first", else one drawn at random.
+    Keeps the id of each unit and its number of rows. A row is known by its unit and its number within the unit: in
+    whatever order a later pass reads the rows, each draw is of exactly one of each unit. rows, draws: as of `Units`.
     """
 
-    def __init__(self, rows: str, hidden: bool = False) -> None:
+    def __init__(self, rows: str, draws: int = 1, hidden: bool = False) -> None:
         super().__init__(hidden)
         self._first = rows == FIRST
-        self._turns: list[int] = []  # the number of the chosen one
-        self._scores: list[bytes] = []  # its score
+        self._draws = draws
+        self._turns: np.ndarray | None = None  # number of the row of each unit in each draw, once all are counted
 
     def __len__(self) -> int:
         return len(self._places)
@@ -100,31 +100,37 @@ class OneRow(_Counted):
     def add(self, ids: Sequence) -> None:
         """Further rows, by their ids. Empty ids are one unit."""
         for value in ids:
-            place, number, text = self._next(value)
-            if number == 0:
-                self._turns.append(0)
-                self._scores.append(_score(0, text, self._secret))
-            elif not self._first and (score := _score(number, text, self._secret)) < self._scores[place]:
-                self._turns[place], self._scores[place] = number, score
+            self._next(value)
 
     def one_pass(self) -> Callable[[Sequence], np.ndarray]:
-        """A function of the ids of consecutive rows, for one further pass: whether each row is a chosen one, bool (n,).
+        """A function of the ids of consecutive rows, for one further pass: the draws of each row, bool (n, draws).
 
         It raises ValueError for an id that was not there before.
         """
-        seen = [0] * len(self._rows)
+        if self._turns is None:
+            self._turns = self._drawn_numbers()
+        turns, seen = self._turns, [0] * len(self._rows)
 
-        def chosen(ids: Sequence) -> np.ndarray:
-            found = np.zeros(len(ids), bool)
-            for number, value in enumerate(ids):
+        def drawn(ids: Sequence) -> np.ndarray:
+            places, numbers = np.zeros(len(ids), int), np.zeros(len(ids), int)
+            for at, value in enumerate(ids):
                 place = self._places.get(id_of(value), -1)
                 if place < 0:
                     raise ValueError("the table holds other units than in the pass before: it must stay as it is.")
-                found[number] = seen[place] == self._turns[place]
+                places[at], numbers[at] = place, seen[place]
                 seen[place] += 1
-            return found
+            return turns[places] == numbers[:, None]
 
-        return chosen
+        return drawn
+
+    def _drawn_numbers(self) -> np.ndarray:
+        numbers = np.zeros((len(self), self._draws), np.int32)
+        if not self._first:
+            for (text, place), count in zip(self._places.items(), self._rows, strict=True):
+                scores = b"".join(_score(number, text, self._secret) for number in range(count))
+                by_score = np.argsort(np.frombuffer(scores, ">u8"), kind="stable")
+                numbers[place] = by_score[np.arange(self._draws) % count]
+        return numbers
 
 
 def id_of(value) -> str:

@@ -15,6 +15,7 @@ from jaxdp._base import arguments as texts
 from jaxdp._base import json_files
 from jaxdp.cli import main as door
 from jaxdp.cli import options
+from jaxdp._base.arguments import setting
 from jaxdp.cli.main import main
 from jaxdp.core import Relation, cost_of
 from jaxdp.data.dataset import Column, Domain
@@ -251,6 +252,19 @@ def test_indicators_and_several_columns(files, tmp_path):
     more = ("--epsilon", "5", "--seed", "2", "--set", "residual_scale=0.3,0.5")
     assert main(arguments(files, tmp_path, *more, x="clinic", y="response,dose", given=None)) == 0
     assert np.shape(result_of(tmp_path)["statistic"]) == (3, 2)
+
+
+@pytest.mark.parametrize(("text", "given"), [("true", True), ("True", True), ("False", False), ("false", False)])
+def test_a_setting_that_is_true_or_false_may_be_written_as_python_does(text, given):
+    assert setting(f"by_person={text}") == ("by_person", given)
+
+
+@pytest.mark.parametrize("given", ["no", 1, "0.5"])
+def test_a_setting_that_is_neither_true_nor_false_is_refused(files, tmp_path, capsys, given):
+    """Any text counted as true."""
+    command = arguments(files, tmp_path, "--method", "partition-gcm", "--epsilon", "1", "--set", f"standardize={given}")
+    assert main(command) == 2
+    assert "standardize must be true or false" in capsys.readouterr().err
 
 
 def test_json_schema_gives_the_same_answer(files, tmp_path):

@@ -14,7 +14,7 @@ from jaxdp.data.parse_report import ParseReport
 from jaxdp.data.readers import FormError
 from jaxdp.data.records import Records, as_records
 from jaxdp.data.schema import Schema
-from jaxdp.data.units import OneRow, Units
+from jaxdp.data.units import DrawnRows, Units
 
 LEVELS = {"x": [0, 1, 2], "y": [0, 1, 2], "z": [0, 1, 2, 3]}
 BOUNDS = {"x": (-5, 5), "y": (-5, 5), "z": (-5, 5)}
@@ -436,7 +436,7 @@ def test_a_test_that_leaves_records_out_warns_nobody(recwarn):
 def test_rows_without_an_id_are_one_person_however_that_is_spelled(rows):
     """An empty cell, NA, nan, NULL and none were five persons, whom the owner was told to be one."""
     ids = ["a", "", "NA", "nan", "NULL", "none", None, float("nan"), "b", "<NA>"]
-    units, one_row = Units(), OneRow(rows)
+    units, one_row = Units(), DrawnRows(rows)
     units.add(ids)
     one_row.add(ids)
     assert len(units.chosen(rows)) == len(one_row) == 3

@@ -28,10 +28,16 @@ SCHEMAS = {
     "complete rows": {"columns": COLUMNS, "missing": "drop"},
     "one complete row": BY_PERSON | {"missing": "drop"},
 }
+ALL_ROWS = {
+    "all rows": BY_PERSON | {"rows": "all"},
+    "all complete rows": BY_PERSON | {"rows": "all", "missing": "drop"},
+}
 QUERIES = {
     "noisy-table": {"x": "b", "y": "g"},
     "conditional-kendall": {"x": "b", "y": "g", "given": "z"},
     "partition-gcm": {"x": "v", "y": "g", "given": "z"},
+    "partial-correlation": {"x": "v", "y": "g", "given": "z"},
+    "mean-difference": {"x": "b", "y": "v"},
 }
 
 
@@ -72,14 +78,21 @@ def asked(source, method, schema, **how):
     return jaxdp.test(source, schema=schema, method=method, **QUERIES[method], **how)
 
 
-@pytest.mark.parametrize("method", QUERIES)
-@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize(
+    ("method", "schema"),
+    [
+        *((method, schema) for method in QUERIES for schema in SCHEMAS),
+        *((method, schema) for method in ("partial-correlation", "mean-difference") for schema in ALL_ROWS),
+        ("partition-gcm", "all rows"),
+    ],
+)
 def test_the_release_is_that_of_the_table_in_memory(folder, small_memory, monkeypatch, method, schema):
-    spec = SCHEMAS[schema]
-    chunked = asked(folder, method, spec)
+    spec = (SCHEMAS | ALL_ROWS)[schema]
+    by_variance = {"fields": {"by_person": False}} if method == "partition-gcm" and schema in ALL_ROWS else {}
+    chunked = asked(folder, method, spec, **by_variance)
     with monkeypatch.context() as patched:
         patched.setattr(reading.Reading, "limit", 10**12)
-        wanted = asked(made_up(), method, spec)
+        wanted = asked(made_up(), method, spec, **by_variance)
     for left, right in zip(*(jax.tree.leaves(one.release.value) for one in (chunked, wanted)), strict=True):
         np.testing.assert_allclose(np.asarray(left, float), np.asarray(right, float), rtol=1e-12, atol=1e-2)
     assert chunked.content["n"] == wanted.content["n"]
@@ -112,10 +125,27 @@ def test_one_row_of_each_person_counts_whatever_the_order_of_a_pass():
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(ids)
         records = chosen.one_pass()
-        kept = np.concatenate([records({"id": part}) for part in np.split(order, 8)])
+        kept = np.concatenate([records({"id": part})[:, 0] for part in np.split(order, 8)])
         assert sorted(order[kept]) == list(range(50)), seed
     with pytest.raises(ValueError, match="other units than in the pass before"):
         chosen.one_pass()({"id": [50]})
+
+
+def test_each_draw_has_one_row_of_each_person_and_takes_rows_equally_often_whatever_the_order_of_a_pass():
+    counts = np.random.default_rng(2).integers(1, 40, 60)
+    ids = np.random.default_rng(1).permutation(np.repeat(np.arange(60), counts))
+    chosen = ChosenRows(Schema.from_dict(BY_PERSON), ["b"], hidden=True, draws=16)
+    chosen.find(iter([{"b": ["no"] * len(ids), "id": ids}]), None)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(ids)
+        records = chosen.one_pass()
+        drawn = np.concatenate([records({"id": part}) for part in np.array_split(order, 8)])
+        assert drawn.shape == (len(ids), 16)
+        for draw in drawn.T:
+            assert sorted(order[draw]) == list(range(60))
+        for person, count in enumerate(counts):
+            times = drawn[order == person].sum(axis=1)
+            assert times.max() - times.min() <= 1, (person, count)
 
 
 def test_a_release_draws_rows_by_a_secret():
@@ -123,7 +153,7 @@ def test_a_release_draws_rows_by_a_secret():
 
     def drawn(hidden):
         found = ChosenRows(Schema.from_dict(BY_PERSON), ["b"], hidden).find(iter([piece]), None)
-        return np.flatnonzero(found.one_pass()(piece)) % 10
+        return np.flatnonzero(found.one_pass()(piece)[:, 0]) % 10
 
     assert np.array_equal(drawn(False), drawn(False))
     releases = [drawn(True) for _ in range(200)]

@@ -15,7 +15,6 @@ from jaxdp._base import arguments as texts
 from jaxdp._base import json_files
 from jaxdp.cli import main as door
 from jaxdp.cli import options
-from jaxdp._base.arguments import setting
 from jaxdp.cli.main import main
 from jaxdp.core import Relation, cost_of
 from jaxdp.data.dataset import Column, Domain
@@ -256,7 +255,7 @@ def test_indicators_and_several_columns(files, tmp_path):
 
 @pytest.mark.parametrize(("text", "given"), [("true", True), ("True", True), ("False", False), ("false", False)])
 def test_a_setting_that_is_true_or_false_may_be_written_as_python_does(text, given):
-    assert setting(f"by_person={text}") == ("by_person", given)
+    assert texts.setting(f"by_person={text}") == ("by_person", given)
 
 
 @pytest.mark.parametrize("given", ["no", 1, "0.5"])

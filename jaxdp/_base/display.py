@@ -124,6 +124,11 @@ def listed(items: Iterable[Any], most: int = NAMES_SHOWN) -> str:
     return ", ".join(items) if len(items) <= most else f"{', '.join(items[:most])}, ... ({len(items)} in all)"
 
 
+def listing(names: Sequence[str]) -> str:
+    """Names in a sentence: "a", "a and b", "a, b and c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def titled(name: str, mode: str) -> str:
     """The title of what a test or search published; a simulation says that it is not private."""
     return printable(name) if mode == "release" else f"{printable(name)} ({NOT_PRIVATE})"

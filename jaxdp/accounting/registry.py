@@ -251,7 +251,9 @@ def _composition(spent: Any) -> str:
         told.append("Rho is added up by the filter of Feldman and Zrnic (2021).")
     if spent.rho and (spent.epsilon or spent.delta):
         told.append("Releases charged in epsilon and releases charged in rho are added up apart; both totals hold.")
-    told.append("Every charge was on disk before its records were read, and a charge that did not fit was refused.")
+    told.append(
+        "Every charge was on disk before a value of its records entered an answer, and a charge that did not fit was refused."
+    )
     return " ".join(told)
 
 

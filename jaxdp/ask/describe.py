@@ -12,13 +12,14 @@ import numpy as np
 
 from jaxdp._base import amounts, csv_files
 from jaxdp._base.arguments import USUAL_DELTA
+from jaxdp._base.display import listing
 from jaxdp._base.keywords import complete
 from jaxdp.ask.calls import DescribeOptions
 from jaxdp.ask.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
 from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import ColumnsQuery, asked, budget, listing
+from jaxdp.ask.table_query import ColumnsQuery, asked, budget
 from jaxdp.ask.value_cells import ValueCells, points_of, values_of
 from jaxdp.core import Cost
 from jaxdp.data.coding import ColumnRule

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxdp import charge, core
 from jaxdp._base import amounts, check
-from jaxdp._base.display import NOT_PRIVATE
+from jaxdp._base.display import NOT_PRIVATE, listing
 from jaxdp._base.keywords import complete
 from jaxdp._base.printed import is_setting, printed, printed_name
 from jaxdp.ask import reading
@@ -25,7 +25,7 @@ from jaxdp.ask.column_levels import ColumnLevels
 from jaxdp.ask.column_quantiles import LARGEST, SMALLEST, ColumnQuantiles
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import TableQuery, asked, budget, listing
+from jaxdp.ask.table_query import TableQuery, asked, budget
 from jaxdp.core import Cost
 from jaxdp.data import draft, readers
 from jaxdp.data.coding import ColumnRule, duplicates

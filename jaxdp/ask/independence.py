@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxdp import catalogue
 from jaxdp._base import check
+from jaxdp._base.display import listing
 from jaxdp._base.keywords import complete
 from jaxdp._base.owner import OWNER
 from jaxdp._base.printed import printed
@@ -21,7 +22,7 @@ from jaxdp.ask.calls import TestOptions, TestsOptions
 from jaxdp.ask.effects import steps_of
 from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import TableQuery, asked, budget, listing
+from jaxdp.ask.table_query import TableQuery, asked, budget
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain

@@ -18,7 +18,7 @@ from jaxdp import catalogue, charge
 from jaxdp._base import check, p_values
 from jaxdp._base.amounts import spent
 from jaxdp._base.arguments import MIN_EPSILON, USUAL_DELTA
-from jaxdp._base.display import duration
+from jaxdp._base.display import duration, listing
 from jaxdp._base.keywords import complete
 from jaxdp.ask import reading
 from jaxdp.ask.answer import epsilon_shown
@@ -42,7 +42,7 @@ from jaxdp.ask.pairs_requirements import (
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import versions
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import TableQuery, asked, budget, listing
+from jaxdp.ask.table_query import TableQuery, asked, budget
 from jaxdp.core import Cost
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks

@@ -9,9 +9,9 @@ from typing import Any
 
 from jaxdp import catalogue, null_laws
 from jaxdp._base import check
+from jaxdp._base.display import listing
 from jaxdp._base.printed import printed_name
 from jaxdp.ask.independence import Query
-from jaxdp.ask.table_query import listing
 from jaxdp.spec import Options
 
 JOINT = "pair-contrasts"  # the test of all pairs by one release, which answers where no other is asked for

@@ -255,8 +255,3 @@ def budget(epsilon: Any) -> float:
             "below, noise drowns everything; above, nothing is protected."
         )
     return value
-
-
-def listing(names: Sequence[str]) -> str:
-    """Names in a sentence: "a", "a and b", "a, b and c"."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

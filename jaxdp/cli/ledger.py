@@ -20,7 +20,7 @@ def add_parser(subparsers) -> None:
     parser = subparsers.add_parser(
         "ledger",
         help="create, show, verify or export a privacy budget",
-        description="A privacy budget on disk: releases are charged to it before their data are read.",
+        description="A privacy budget on disk: releases are charged to it before they are computed.",
         epilog="example: jaxdp ledger create study.db --epsilon 1 && jaxdp ledger show study.db",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)

@@ -58,7 +58,7 @@ def add_parser(subparsers) -> None:
         help="find the bounds of --columns and the levels of --levels-of in the records, for --epsilon",
     )
     asking.add_keywords(private, DraftOptions, required=False)
-    private.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before the data are read")
+    private.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before anything is computed")
     private.add_argument("--decimal", choices=(".", ","), default=".", help="decimal mark of the numbers")
     private.add_argument(
         "--seed", type=arguments.seed, metavar="N", help="make the run a repeatable simulation, NOT PRIVATE"
@@ -153,10 +153,10 @@ def _require_not_private(args: argparse.Namespace) -> None:
 
 def _private(args: argparse.Namespace) -> DraftedSchema:
     """The columns whose bounds or levels were released."""
-    from jaxdp._base.display import NOT_PRIVATE
+    from jaxdp._base.display import NOT_PRIVATE, listing
     from jaxdp.ask.draft_schema import DraftQuery
     from jaxdp.ask.reading import Reading, Table
-    from jaxdp.ask.table_query import account_of, listing
+    from jaxdp.ask.table_query import account_of
     from jaxdp.data import batches, draft
     from jaxdp.data.notation import PLAIN
 

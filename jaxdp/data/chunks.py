@@ -11,7 +11,6 @@ import jax
 import numpy as np
 
 from jaxdp._base.display import described
-from jaxdp.data import admit
 from jaxdp.data.dataset import Data, Domain
 
 
@@ -147,19 +146,6 @@ def _merged_draws(merge: Callable[[Any, Any], Any], one: tuple, other: tuple) ->
         for left, right in zip(one[1], other[1], strict=True)
     ]
     return one[0] + other[0], sums
-
-
-def of_arrays(data: Data, rows: int) -> Chunks:
-    """Records in memory, in chunks of so many rows."""
-    data = admit.admitted(data)
-    arrays = jax.tree.map(np.asarray, data)
-    count = len(arrays.x)
-
-    def read():
-        for start in range(0, count, rows):
-            yield jax.tree.map(lambda leaf, at=start: leaf[at : at + rows], arrays)
-
-    return Chunks(shapes_of(arrays), read)
 
 
 def shapes_of(data: Data) -> Data:

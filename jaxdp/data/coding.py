@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp.data import hashed_levels
-from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column, equally_spaced
+from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column, equally_spaced, level_name
 from jaxdp.data.notation import DAYS_TO_1970, ISO, PLAIN, Notation, truth_word
 from jaxdp.data.private_drafts import PrivateDraft
 from jaxdp.data.texts import TextColumn
@@ -204,14 +204,15 @@ class ColumnRule:
 
     def code_column(self) -> tuple[Column, ...]:
         """Public description of `codes`."""
-        more = {"event": self.event, "logarithmic": self.logarithmic, "from_zero": self.from_zero}
+        more: dict[str, Any] = {"logarithmic": self.logarithmic, "from_zero": self.from_zero, "event": self.event}
+        more["level_names"] = tuple(map(level_name, self.levels))
         return (Column(self.kind, len(self.levels), self.name, self._num_values, **more),)
 
     def scaled_columns(self) -> tuple[Column, ...]:
         """Public descriptions of the columns of `scaled`."""
         if self.needs_indicators:
             return tuple(Column(CONTINUOUS, 2, f"{self.name}={level}") for level in self.levels)
-        more = {"logarithmic": self.logarithmic, "from_zero": self.from_zero}
+        more: dict[str, Any] = {"logarithmic": self.logarithmic, "from_zero": self.from_zero}
         return (Column(CONTINUOUS, len(self.levels), self.name, **more),)
 
     @property

@@ -21,6 +21,8 @@ class Column:
     logarithmic: whether the values of a continuous column are scaled by their logarithm.
     from_zero: whether the values are numbers whose public range begins at 0, so that their ratios have a meaning.
     event: whether the column is declared to say, of a time in another column, that its event came.
+    level_names: what the codes stand for, as sentences name it, where that is known; columns that differ in it alone
+    are equal.
     """
 
     kind: str = CONTINUOUS
@@ -33,6 +35,7 @@ class Column:
     repeats: bool = False
     logarithmic: bool = False
     from_zero: bool = False
+    level_names: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     @property
     def unordered(self) -> bool:
@@ -43,6 +46,11 @@ class Column:
     def spread(self) -> "Column":
         """The description of this column's codes as `equally_spaced` numbers; a continuous column as it is."""
         return self if self.kind == CONTINUOUS else Column(CONTINUOUS, self.levels, self.name, from_zero=self.from_zero)
+
+
+def level_name(level: float | str) -> str:
+    """A level as sentences name it."""
+    return level if isinstance(level, str) else f"{level:.12g}"
 
 
 def equally_spaced(codes, levels):

@@ -194,15 +194,6 @@ class _Column:
         return float(counts.mean()) <= MAX_REPEATS and (self._kind > LABEL or (alike and not _says_when(name)))
 
 
-def repeated(source: Any, delimiter: str = ",", unit: str = "") -> str:
-    """What `Watch.describe` says of a table, by a pass of its own. Errors: OSError."""
-    watch = Watch.of(source, delimiter, unit)
-    if watch.names:
-        for piece in readers.pieces(source, [], delimiter, also=watch.names):
-            watch.add(piece)
-    return watch.describe()
-
-
 def _says_when(name: str) -> bool:
     return any(_TIME.fullmatch(word) for word in re.split(r"[^a-z]+", name.lower()))
 

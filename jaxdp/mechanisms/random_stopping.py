@@ -110,14 +110,6 @@ def gamma_of(eta: float, mean_runs: float) -> float:
     return float(np.exp(high))
 
 
-def generating(eta: float, gamma: float, x):
-    """f(x) = E[x^K] of TNB(eta, gamma), x in [0, 1]."""
-    rest = 1.0 - (1.0 - gamma) * np.asarray(x, float)
-    if eta == 0.0:
-        return np.log(rest) / np.log(gamma)
-    return np.expm1(-eta * np.log(rest)) / np.expm1(-eta * np.log(gamma))
-
-
 def number_of_runs(key, eta: float, mean_runs: float):
     """A draw of K, int32 >= 1, by inversion."""
     gamma = gamma_of(eta, mean_runs)

@@ -62,26 +62,6 @@ def noisy_rank_loss(
     return float(np.max(np.abs(np.log(laws[0] / laws[1]))))
 
 
-def sparse_vector_loss(threshold_scale: float, query_scale: float, queries: int = 20_000) -> float:
-    """Largest loss found for one sparse-vector round of sensitivity 1 (Laplace noise), by quadrature.
-
-    The first query that reaches the noisy threshold ends the round. Worst pair: many silent queries move up, the
-    one above the threshold moves down. The supremum is 1/threshold_scale + 2/query_scale.
-    """
-    losses = []
-    for silent in np.linspace(-30.0, 30.0, 31) * max(threshold_scale, query_scale):
-        laws = []
-        for shift in (0.0, 1.0):
-            fires = silent - 60.0 * query_scale - 60.0 * threshold_scale - shift
-            x, weight = _quadrature(np.array([0.0, silent + shift]), max(threshold_scale, query_scale))
-            density = np.exp(-np.abs(x) / threshold_scale) / (2 * threshold_scale)
-            quiet = np.exp(queries * np.log1p(-np.minimum(laplace_sf(x - silent - shift, query_scale), 1 - 1e-15)))
-            laws.append(float(np.sum(weight * density * quiet * laplace_sf(x - fires, query_scale))))
-        if min(laws) > 1e-200:
-            losses.append(abs(np.log(laws[0] / laws[1])))
-    return max(losses)
-
-
 def algorithm_2_loss(epsilon: float, ratio: float) -> float:
     """True cost of one round of Priv-PC's Algorithm 2 as printed, claimed to be epsilon.
 

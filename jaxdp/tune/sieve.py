@@ -41,11 +41,6 @@ class SieveSettings:
         sieve = self.threshold + self.query
         return sieve / (sieve + self.examine)
 
-    @classmethod
-    def of_paper(cls, epsilon: float) -> "SieveSettings":
-        """The published split, t = 0."""
-        return cls(threshold=0.25 * epsilon, query=0.25 * epsilon, examine=0.5 * epsilon, tweak=0.0)
-
 
 def expected_errors(settings: SieveSettings, margins: ArrayLike, rounds: float, weights: ArrayLike = 1.0) -> jax.Array:
     """Expected wrong answers per query of a run that may fire its sieve `rounds` times in all.

@@ -92,7 +92,7 @@ def test_rare_levels_beside_the_noise_are_merged_and_said_to_be():
     found = asked(columns, {"x": levels(3), "y": levels(3)}, x="x", y="y")
     assert found.interval[0] == 0.0 <= found.effect <= found.interval[1] < 0.3
     told = found.to_dict()["effect_notes"][cramers_v.MERGED]
-    assert told.startswith("Cramer's V counts level 3 of x as one with the commonest level of the column")
+    assert told.startswith("Cramer's V counts level 2 of x as one with the commonest level of that column")
 
 
 def test_rare_levels_of_two_beside_the_noise_have_no_size_and_say_so():

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base.kept_programs import kept_jit
+from jaxdp.data.columns import level_name
 from jaxdp.statistics.survival_curves import DRAWS, SEED, SurvivalCurves, survival_curves
 
 OPPOSED = (
@@ -116,11 +117,6 @@ def _means_told(means, groups, time, came: str) -> str:
         for group, mean, (low, high) in zip(groups[1:], means["differences"], means["intervals"], strict=True)
     )
     return f"{start}less that of {groups[0]['name']}: {against}; all the intervals hold at once with 95 % confidence."
-
-
-def level_name(level) -> str:
-    """A level as sentences name it."""
-    return level if isinstance(level, str) else f"{level:.12g}"
 
 
 def _at(group, place: int) -> str:

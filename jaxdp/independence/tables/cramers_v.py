@@ -16,6 +16,8 @@ import numpy as np
 
 from jaxdp._base.bisection import bisected
 from jaxdp._base.bounded import bounded_jit
+from jaxdp._base.display import listing
+from jaxdp.data.columns import Column
 from jaxdp.independence import effect_sizes
 from jaxdp.statistics.tables import association_in_strata as strata
 from jaxdp.statistics.tables import noisy_table_statistics as noisy
@@ -34,7 +36,7 @@ SENTENCES = {
     "Levels that are merged, more records or a larger epsilon would help."
 }
 TOLD_MERGED = (
-    f"{NAME} counts {{}} as one with the commonest level of the column: beside the noise of this release too few "
+    f"{NAME} counts {{}} as one with the commonest level of that column: beside the noise of this release too few "
     "records have it, or none."
 )
 
@@ -344,13 +346,13 @@ def notes(domain, table, total, mechanism, sensitivity) -> dict[str, str]:
     rare, merged = _is_rare(table, total, mechanism, sensitivity)
     if rare:
         return dict(SENTENCES)
-    columns = [None, None] if domain is None else [domain.x[0], domain.y[0]]
+    columns = [Column(), Column()] if domain is None else [domain.x[0], domain.y[0]]
     named = [
-        f"level {int(level) + 1} of {column.name if column is not None and column.name else role}"
+        f"level {column.level_names[level] if column.level_names else level + 1} of {column.name or role}"
         for part, column, role in zip(merged, columns, ("X", "Y"), strict=True)
         for level in np.flatnonzero(np.sum(part, axis=1) == 0.0)
     ]
-    return {MERGED: TOLD_MERGED.format(", ".join(named))} if named else {}
+    return {MERGED: TOLD_MERGED.format(listing(named))} if named else {}
 
 
 @bounded_jit

@@ -98,11 +98,6 @@ def law(function: int, level: float | None = None, *, sd: float | None = None) -
     return Law(x, y, _deviation(function, float(level)))
 
 
-def all_laws(levels=LEVELS) -> list[Law]:
-    """Every function at every level: 189 laws."""
-    return [law(function, level) for function in range(1, len(FUNCTIONS) + 1) for level in levels]
-
-
 @functools.cache
 def _centres(function: int):
     """Centres at equal arc lengths on the part of the curve from its first to its last point in the square."""

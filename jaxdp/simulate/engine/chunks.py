@@ -219,15 +219,6 @@ def precision(setting: Setting):
     return jax.enable_x64(True) if setting.precision == "float64" else contextlib.nullcontext()
 
 
-def peak_memory() -> int:
-    """Bytes of resident memory that this process has used at most."""
-    import resource
-    import sys
-
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used if sys.platform == "darwin" else used * 1024
-
-
 def host_devices() -> int:
     """Devices to make of a CPU: its cores, twice as many where there are few.
 

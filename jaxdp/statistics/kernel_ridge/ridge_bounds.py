@@ -49,14 +49,6 @@ def shrunk_norm_bound(ridge):
     return _up(jnp.where(ridge <= 6.0, small, 2.0 * ridge / (2.0 + ridge) ** 2))
 
 
-def fit_change(ridge, num_records: int):
-    """Change of the prediction at any point, and of |w|: 2 U(N)/(ridge n); attained.
-
-    Proof: docs/theory/kernel_ridge.md#fit-change.
-    """
-    return 2.0 * record_bound(ridge) / (_ridge(ridge) * num_records)
-
-
 def predictions_change(ridge):
     """L1 change of the n - 1 predictions of the common records: N U(N); attained for ridge <= 1.
 
@@ -88,22 +80,6 @@ def delta_sum(ridge):
     Proof: docs/theory/kernel_ridge.md#residual-products.
     """
     return 2.0 * shrunk_norm_bound(ridge) * record_bound(ridge) + delta_one(ridge)
-
-
-def delta_vector_clipped(ridge, limit=None):
-    """L1 change of the products when predictions are clipped to [-1, 1], and products to [-limit, limit] if given.
-
-    2 N U(N) + min(8, 2 (1 + N/sqrt2)^2, 2 limit); also bounds the sum (docs/theory/kernel_ridge.md#clipping).
-    """
-    own = jnp.minimum(delta_one(ridge), 8.0)
-    own = own if limit is None else jnp.minimum(own, 2.0 * jnp.asarray(limit, float))
-    return 2.0 * predictions_change(ridge) + own
-
-
-def paper_fit_change(ridge, num_records: int):
-    """Theorem 2.5 of Kalemaj et al.: 8 sqrt2/(ridge^1.5 n) + 8/(ridge n), for |w - w'|."""
-    ridge = _ridge(ridge)
-    return _up(8.0 * np.sqrt(2.0) / (ridge**1.5 * num_records) + 8.0 / (ridge * num_records))
 
 
 def paper_delta(ridge):

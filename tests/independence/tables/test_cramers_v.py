@@ -163,7 +163,7 @@ def test_a_level_that_nobody_has_takes_nothing_from_the_effect(empty):
     levels = [
         f"level {count} of {name}" for count, name, more in ((3, "region", empty[0]), (4, "ill", empty[1])) if more
     ]
-    assert f"counts {', '.join(levels)} as one with the commonest level" in notes[cramers_v.MERGED]
+    assert f"counts {' and '.join(levels)} as one with the commonest level" in notes[cramers_v.MERGED]
 
 
 def test_without_hidden_levels_none_is_merged():

@@ -252,7 +252,8 @@ def _composition(spent: Any) -> str:
     if spent.rho and (spent.epsilon or spent.delta):
         told.append("Releases charged in epsilon and releases charged in rho are added up apart; both totals hold.")
     told.append(
-        "Every charge was on disk before a value of its records entered an answer, and a charge that did not fit was refused."
+        "Every charge was on disk before a value of its records entered an answer, and a charge that did not fit was "
+        "refused."
     )
     return " ".join(told)
 

@@ -169,7 +169,7 @@ def add_run(parser: argparse.ArgumentParser, out: str) -> None:
         metavar="N",
         help="make the run a repeatable simulation, NOT PRIVATE (default: fresh key)",
     )
-    parser.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before anything is computed")
+    parser.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before an answer is computed")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

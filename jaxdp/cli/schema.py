@@ -58,7 +58,7 @@ def add_parser(subparsers) -> None:
         help="find the bounds of --columns and the levels of --levels-of in the records, for --epsilon",
     )
     asking.add_keywords(private, DraftOptions, required=False)
-    private.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before anything is computed")
+    private.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before an answer is computed")
     private.add_argument("--decimal", choices=(".", ","), default=".", help="decimal mark of the numbers")
     private.add_argument(
         "--seed", type=arguments.seed, metavar="N", help="make the run a repeatable simulation, NOT PRIVATE"

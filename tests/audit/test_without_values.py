@@ -3,6 +3,7 @@
 import functools
 import math
 
+import chunked
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,6 @@ from jaxdp import core
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.audit import falsify
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
-from jaxdp.data import chunks
 from jaxdp.examples import Example
 from jaxdp.simulate import examples
 from jaxdp.spec import TestSpec
@@ -116,7 +116,7 @@ def test_a_record_without_a_value_moves_a_release_by_no_more_than_its_bound(valu
     assert moved(batched, value) <= 2.0 + 1e-3
 
     def in_chunks(data):
-        return jaxdp.run(test, jaxdp.fresh_key(), chunks.of_arrays(data, 20)).statistic
+        return jaxdp.run(test, jaxdp.fresh_key(), chunked.of_arrays(data, 20)).statistic
 
     assert moved(in_chunks, value) <= 2.0 + 1e-6
 

@@ -24,6 +24,15 @@ bounds = [-4, 4]
 """
 
 
+def repeated(table):
+    """What a `Watch` says of a whole table."""
+    watch = identifiers.Watch.of(table, ",")
+    if watch.names:
+        for piece in readers.pieces(table, [], ",", also=watch.names):
+            watch.add(piece)
+    return watch.describe()
+
+
 def panel(name="subject", seed=0, visits=VISITS):
     """Dose and response of each person, one value in all rows: independent persons, dependent rows."""
     rng = np.random.default_rng(seed)
@@ -136,7 +145,7 @@ def test_a_draft_says_by_the_name_alone_what_the_schema_may_need(files, capsys):
 def test_a_word_for_a_person_needs_ten_values_and_a_number_of_something_thirty(name, values, warned):
     rng = np.random.default_rng(0)
     table = {name: rng.integers(0, values, 400), "dose": rng.normal(size=400)}
-    assert (repr(name) in identifiers.repeated(table)) == warned
+    assert (repr(name) in repeated(table)) == warned
 
 
 @pytest.mark.parametrize(
@@ -173,20 +182,20 @@ def ordinary(rows, seed=1):
 @pytest.mark.parametrize("rows", [60, 400, 3000, 70_000])
 def test_ordinary_columns_raise_no_alarm(rows, tmp_path):
     table = ordinary(rows)
-    assert identifiers.repeated(table) == ""
+    assert repeated(table) == ""
     pd.DataFrame(table).to_csv(tmp_path / "t.csv", index=False)
-    assert identifiers.repeated(tmp_path / "t.csv") == ""
+    assert repeated(tmp_path / "t.csv") == ""
 
 
 def test_repeats_that_begin_after_many_rows_are_found(tmp_path):
     ids = np.tile(np.arange(50_000), 2)
     pd.DataFrame({"code": ids, "a": np.zeros(100_000)}).to_csv(tmp_path / "t.csv", index=False)
-    assert "'code'" in identifiers.repeated(tmp_path / "t.csv")
+    assert "'code'" in repeated(tmp_path / "t.csv")
 
 
 def test_columns_of_odd_kinds_are_passed_over():
     table = {"lists": np.array([[1], [2]] * 240, object), "when": np.array(["2020-01-01"] * 480, "M8[D]"), **panel()}
-    assert "'subject'" in identifiers.repeated(table)
+    assert "'subject'" in repeated(table)
 
 
 @pytest.fixture

@@ -93,6 +93,14 @@ def test_chosen_cells_release_with_exact_noise_and_keep_their_level():
     assert counted.rejections <= stats.binom.ppf(1 - 1e-6, 1500, 0.06)  # the limit law's own excess at small n
 
 
+def generating(eta: float, gamma: float, x):
+    """f(x) = E[x^K] of TNB(eta, gamma), x in [0, 1]."""
+    rest = 1.0 - (1.0 - gamma) * np.asarray(x, float)
+    if eta == 0.0:
+        return np.log(rest) / np.log(gamma)
+    return np.expm1(-eta * np.log(rest)) / np.expm1(-eta * np.log(gamma))
+
+
 @pytest.mark.parametrize("eta", ETAS)
 def test_the_number_of_runs_has_its_law(eta):
     gamma, draws = random_stopping.gamma_of(eta, 6.0), 20_000
@@ -102,14 +110,14 @@ def test_the_number_of_runs_has_its_law(eta):
     sd = count.std() / np.sqrt(draws)
     assert abs(count.mean() - 6.0) < 5.0 * sd
     for x in (0.3, 0.8):
-        expected, seen = float(random_stopping.generating(eta, gamma, x)), x ** count.astype(float)
+        expected, seen = float(generating(eta, gamma, x)), x ** count.astype(float)
         assert abs(seen.mean() - expected) < 5.0 * seen.std() / np.sqrt(draws)
 
 
 def best_of_runs(eta, gamma, base):
     """Law of the best outcome (outcomes in increasing order) of K runs with the law `base`."""
     ends = np.concatenate([[0.0], np.minimum(np.cumsum(base), 1.0)])
-    return np.diff(random_stopping.generating(eta, gamma, ends))
+    return np.diff(generating(eta, gamma, ends))
 
 
 @pytest.mark.parametrize("eta", ETAS)
@@ -146,7 +154,7 @@ def law_of_the_best(mechanism, scores):
     """Probability of each index, by quadrature."""
     gamma = random_stopping.gamma_of(mechanism.eta, mechanism.mean_runs)
     grid, base = np.linspace(-30.0, 33.0, 40_001), stats.laplace(scale=1.0 / float(mechanism.each()))
-    best = random_stopping.generating(mechanism.eta, gamma, np.mean([base.cdf(grid - s) for s in scores], axis=0))
+    best = generating(mechanism.eta, gamma, np.mean([base.cdf(grid - s) for s in scores], axis=0))
     density = np.array([base.pdf(0.5 * (grid[1:] + grid[:-1]) - s) for s in scores])
     law = (density / density.sum(axis=0)) @ np.diff(best)  # who gave the best score, score by score
     assert law.sum() == pytest.approx(1.0, abs=1e-3)

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import re
 
+import chunked
 import jax
 import numpy as np
 import pytest
@@ -164,7 +165,7 @@ def test_a_run_on_chunks_is_the_run_in_memory(name):
     make, draw, lattice = ON_CHUNKS[name]
     data = draw()
     with jax.enable_x64(True):
-        found = [jaxdp.release(make(), jax.random.key(7), form) for form in (data, chunks.of_arrays(data, 333))]
+        found = [jaxdp.release(make(), jax.random.key(7), form) for form in (data, chunked.of_arrays(data, 333))]
     room = 1e-6 if lattice is None else 1e-9
     room += (2.0**-15 if lattice is None else lattice) * len(data.x)
     for one, other in zip(*(jax.tree.leaves(released.value) for released in found), strict=True):
@@ -174,7 +175,7 @@ def test_a_run_on_chunks_is_the_run_in_memory(name):
 
 def test_a_release_on_chunks_is_certified_and_charged_once(tmp_path):
     ledger = jaxdp.Ledger.create(tmp_path / "ledger.db", epsilon=3.0)
-    stream = chunks.of_arrays(mixed(), 400)
+    stream = chunked.of_arrays(mixed(), 400)
     result = jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0, standardize=True), jaxdp.fresh_key(), stream, ledger=ledger)
     assert result.mode == "release"
     assert result.release.certificates
@@ -203,7 +204,9 @@ def test_every_test_has_sums_or_says_why_not_before_it_reads(name):
     if not isinstance(data, Data):
         return  # sums already: tables of counts
     test = configured.build(1.0, len(data.x))
-    stream = dataclasses.replace(chunks.of_arrays(data, 25), read=lambda: (_ for _ in ()).throw(AssertionError("read")))
+    stream = dataclasses.replace(
+        chunked.of_arrays(data, 25), read=lambda: (_ for _ in ()).throw(AssertionError("read"))
+    )
     told = core.needs_all(test, stream.shapes)
     if told:
         assert told != core.NO_SUM, (
@@ -236,14 +239,14 @@ def test_too_many_cells_and_records_are_refused_by_their_number():
 
 
 def test_chunks_that_hold_other_records_than_stated_are_refused():
-    stream = chunks.of_arrays(mixed(), 400)
+    stream = chunked.of_arrays(mixed(), 400)
     short = dataclasses.replace(stream, read=lambda: iter(list(stream.read())[:-1]))
     with pytest.raises(ValueError, match="another number of records"):
         jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), jax.random.key(0), short)
 
 
 def test_chunks_show_shapes_and_no_value():
-    text = repr(chunks.of_arrays(mixed(), 400))
+    text = repr(chunked.of_arrays(mixed(), 400))
     assert "1500" in text
     assert "array" not in text
 

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -48,7 +49,7 @@ def measure(row: str, replicates: int, devices: int | None, limit: int | None) -
     import jax
 
     from jaxdp.simulate.engine import grid
-    from jaxdp.simulate.engine.chunks import Chunks, host_devices, peak_memory
+    from jaxdp.simulate.engine.chunks import Chunks, host_devices
 
     jax.config.update("jax_num_cpu_devices", devices or host_devices())
 
@@ -80,6 +81,12 @@ def measure(row: str, replicates: int, devices: int | None, limit: int | None) -
         "load_at_start": load,
         **facts(used),
     }
+
+
+def peak_memory() -> int:
+    """Bytes of resident memory that this process has used at most."""
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else used * 1024
 
 
 def setting_of(row: str):

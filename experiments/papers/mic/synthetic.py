@@ -21,7 +21,8 @@ TRAINING_LEVELS = tuple(np.arange(1, 20, 2) / 20)
 @functools.lru_cache(maxsize=2)
 def laws(every: int, training: bool = False):
     """Every `every`-th of the 189 laws, and MIC* of each; training: of 210 laws at levels between the paper's."""
-    chosen = functions21.all_laws(TRAINING_LEVELS if training else functions21.LEVELS)[::every]
+    levels, functions = TRAINING_LEVELS if training else functions21.LEVELS, range(1, len(functions21.FUNCTIONS) + 1)
+    chosen = [functions21.law(function, level) for function in functions for level in levels][::every]
     star = []
     for start in range(0, len(chosen), _STAR_BATCH):
         masses = np.stack([functions21.masses(law) for law in chosen[start : start + _STAR_BATCH]])

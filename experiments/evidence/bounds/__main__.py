@@ -6,8 +6,14 @@
 One JSON line per number of records, number of columns and delta, at a total of epsilon 0.2. `usable`: share of data
 sets, by kind of column, whose bounds leave out at most a tenth of the values and are 0.3 to 4 times as wide as their
 central 98 %. Simulated noise. All eight kinds are in one release, at the epsilon that each of the columns would have.
+Of the first data sets (`COMMANDED`) the command line has to draft the same bounds from a file.
 """
 
+import contextlib
+import io
+import tempfile
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import jax
@@ -16,6 +22,7 @@ import numpy as np
 import jaxdp
 from experiments.record import Recorder, command_line, fill, markdown, rows
 from jaxdp.ask.draft_schema import DraftQuery
+from jaxdp.cli.main import main as command
 
 HERE = Path(__file__).parent
 RECORD = HERE / "usable.jsonl"
@@ -41,6 +48,7 @@ KINDS = {
     "two fifths zeros": lambda g, n: np.where(g.uniform(size=n) < 0.4, 0.0, g.exponential(5.0, n)),
 }
 SEED, EPSILON = 34, 0.2
+COMMANDED = 2
 
 
 def usable(values: np.ndarray, bounds) -> bool:
@@ -53,6 +61,24 @@ def usable(values: np.ndarray, bounds) -> bool:
     return bool(inside >= 0.9 and 0.3 <= width <= 4.0)
 
 
+def commanded(table: Mapping[str, np.ndarray], epsilon: float, seed: int) -> dict:
+    """Bounds by column, as `jaxdp schema draft --private` writes them for a file of the table."""
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as quiet:
+        quiet.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        quiet.enter_context(contextlib.redirect_stderr(io.StringIO()))
+        data, schema = Path(name) / "d.csv", Path(name) / "s.toml"
+        lines = [",".join(f'"{one}"' for one in table), *(",".join(map(repr, row)) for row in _rows(table))]
+        data.write_text("\n".join(lines) + "\n")
+        asked = ["schema", "draft", str(data), "--private", "--columns", ",".join(f'"{one}"' for one in table)]
+        if command([*asked, "--epsilon", repr(epsilon), "--seed", str(seed), "--out", str(schema)]):
+            raise RuntimeError("the draft failed")
+        return {one: said.get("bounds") for one, said in tomllib.loads(schema.read_text())["columns"].items()}
+
+
+def _rows(table: Mapping[str, np.ndarray]) -> list[list[float]]:
+    return np.stack(list(table.values()), axis=1).tolist()
+
+
 def measured(records: int, columns: int, delta: float, replicates: int) -> dict:
     """One row: method and shares of usable bounds."""
     query = DraftQuery.of(columns=[f"c{place}" for place in range(columns)], epsilon=EPSILON, delta=delta)
@@ -62,8 +88,12 @@ def measured(records: int, columns: int, delta: float, replicates: int) -> dict:
     for replicate in range(replicates):
         rng = np.random.default_rng((SEED, replicate))
         table = {name: kind(rng, records) for name, kind in KINDS.items()}
-        key = jax.random.fold_in(jax.random.key(SEED), replicate)
-        drafted = jaxdp.draft_schema(table, columns=list(KINDS), epsilon=each * len(KINDS), key=key)
+        seed, epsilon = 1000 * SEED + replicate, each * len(KINDS)
+        drafted = jaxdp.draft_schema(table, columns=list(KINDS), epsilon=epsilon, key=jax.random.key(seed))
+        if replicate < COMMANDED:
+            bounds = {one: said.get("bounds") for one, said in drafted.columns.items()}
+            if bounds != (found_there := commanded(table, epsilon, seed)):
+                raise RuntimeError(f"the command line drafts {found_there}, Python {bounds}")
         for name in KINDS:
             found[name] += usable(table[name], drafted.columns[name].get("bounds"))
     shares = {name: count / replicates for name, count in found.items()}

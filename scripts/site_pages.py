@@ -3,7 +3,8 @@
 A page holds a marker `<!-- made: NAME -->` where a table or a reference stands; `MAKERS` says what it becomes. So the
 tables follow the catalogue, the exports and the records, and nobody keeps a list of tests by hand. The pages of the
 reference hold a short list of names after their marker, for readers of the repository, which the site leaves out:
-`python scripts/site_pages.py` writes them anew, and a test tells when they are old.
+`python scripts/site_pages.py` writes them anew, and a test tells when they are old. With the paths of pages it prints
+these as the site has them, and writes nothing.
 """
 
 import argparse
@@ -52,7 +53,7 @@ def _expanded(item, listed: set[str]) -> list:
 
 def on_page_markdown(markdown: str, page, config, files) -> str:
     """The page with its markers filled in and links to files outside the site as text."""
-    filled = MARKER.sub(lambda found: MAKERS[found[1]](), markdown)
+    filled = with_tables(markdown)
     if ROOT / "docs" / page.file.src_uri in notebooks.pages():
         name = PurePosixPath(page.file.src_uri).with_suffix(".ipynb").name
         title, _, rest = filled.partition("\n")
@@ -62,6 +63,11 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
         part if part.startswith("```") else LINK.sub(lambda found: _kept(found, page.file.src_uri, inside), part)
         for part in FENCE.split(filled)
     )
+
+
+def with_tables(markdown: str) -> str:
+    """The page with its markers filled in."""
+    return MARKER.sub(lambda found: MAKERS[found[1]](), markdown)
 
 
 def on_post_build(config):
@@ -490,5 +496,7 @@ def with_list(text: str) -> str:
 
 
 if __name__ == "__main__":
-    for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
+    for shown in sys.argv[1:]:
+        print(with_tables(Path(shown).read_text(encoding="utf-8")))
+    for page in sorted((ROOT / "docs" / "reference").glob("*.md")) if not sys.argv[1:] else ():
         page.write_text(with_list(page.read_text()))

@@ -103,6 +103,16 @@ def test_the_tables_come_from_the_records(name):
     assert len({line.count("|") - line.count("\\|") for line in lines}) <= 2  # tests and searches: two tables
 
 
+def test_a_page_is_printed_with_its_tables_and_none_is_written():
+    before = {page: page.stat().st_mtime_ns for page in (ROOT / "docs").rglob("*.md")}
+    command = [sys.executable, "scripts/site_pages.py", "docs/evidence/level.md"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "<!-- made" not in printed
+    assert printed.count("\n| `band-gcm` | ") > 10
+    assert "| configuration | n | nulls |" in printed
+    assert before == {page: page.stat().st_mtime_ns for page in before}
+
+
 def test_the_table_of_power_says_what_the_record_says():
     row = next(line for line in site_pages.power().splitlines() if line.startswith("| PartitionGCM"))
     assert row == "| PartitionGCM | 0.051 | 0.664 | 0.996 | 10000 |"

@@ -82,7 +82,7 @@ def _by_simulation(content: Mapping[str, Any], setting: Any, path: str) -> dict[
     plan = plans().get(content["method"])
     if plan is None or not plan.applies(setting):
         return {}
-    if content["n"] < (least := max(MIN_N, plan.smallest_n)):
+    if content["n"] < (least := max(MIN_N, plan.planning.min_records)):
         text = f"The planner needs at least {least} records to say how small an effect would have been found."
         return {"detectable_effect": None, "power": text}
     asked = ["--method", content["method"], "--n", str(content["n"]), "--epsilon", amounts.spent(content["epsilon"])]

@@ -136,7 +136,7 @@ def _tell_simulated(args: argparse.Namespace, setting) -> bool:
     if args.method is None and setting is not None:
         return False
     plan = plan_of(args.method or default_method())
-    if not plan.slow and plan.has_formula(setting or plan.setting, args.delta):
+    if not plan.planning.slow and plan.has_formula(setting or plan.setting, args.delta):
         return False
     fewer = "" if args.quick else f"; --quick takes {QUICK_REPLICATES}"
     options.note(
@@ -333,7 +333,7 @@ def check(row, setting, args: argparse.Namespace) -> dict | None:
     from jaxdp.plan.solve import MAX_SIMULATED_N, SIMULATION, PlannedTest
 
     plan = plan_of(row.method)
-    if row.reason or not args.replicates or plan.slow:  # those are simulated to begin with
+    if row.reason or not args.replicates or plan.planning.slow:  # those are simulated to begin with
         return None
     if row.n > MAX_SIMULATED_N // (10 if plan.entry.spec.memory else 1):
         return None
@@ -392,7 +392,7 @@ def draw(path: Path, answered, setting, content: dict, args: argparse.Namespace)
         if reference is None:
             reference = (grid, [planned.reference(n, best.effect) for n in grid])
         if planned.engine == FORMULA:
-            usable = [n for n in grid if n >= planned.plan.smallest_n]
+            usable = [n for n in grid if n >= planned.plan.planning.min_records]
             curves.append((row.method, usable, [planned.power_or_zero(n, best.epsilon, best.effect) for n in usable]))
     measured = content["simulated"]
     title = f"epsilon {spent(best.epsilon, 3)}, effect {best.effect:.3g}"

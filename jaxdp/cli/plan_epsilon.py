@@ -48,6 +48,7 @@ def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None
     from jaxdp.plan.epsilon_curve import GRID, epsilon_curve
     from jaxdp.plan.methods import plan_of
     from jaxdp.plan.solve import WANTED_POWER, listening
+    from jaxdp.report import epsilon_curve as picture
     from jaxdp.report import written
     from jaxdp.report.html import write_report
 
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None
         names = [field.name for field in dataclasses.fields(curve.points[0])]
         rows = [dataclasses.astuple(point) for point in curve.points]
         written.put(folder, "epsilon_curve.csv", csv_files.write, names, rows)
-        written.put_picture(folder, "epsilon_curve.png", draw, curve)
+        written.put_picture(folder, "epsilon_curve.png", picture.epsilon_curve, curve)
         write_report(folder, "Power and risk of a private test", SHOWN)
     checked = told(content["simulated"], args.level)
     options.tell(args, content, summary(curve, content, checked, folder) + options.pictures())
@@ -92,7 +93,7 @@ def _tell_simulated(args: argparse.Namespace, setting: Any, points: int) -> None
     if plan.has_formula(setting or plan.setting, args.delta):
         return
     fewer = "" if args.quick else ", fewer with --quick"
-    long = "; it is slow, and this takes long" if plan.slow else ""
+    long = "; it is slow, and this takes long" if plan.planning.slow else ""
     each = args.replicates or REPLICATES
     options.note(
         f"{plan.name} has no formula here: {each} made-up data sets at each of {points} epsilons{fewer}{long}."
@@ -123,13 +124,6 @@ def describe(curve: Any, setting: Any, simulated: dict | None, args: argparse.Na
         "simulated": simulated,
         "points": [dataclasses.asdict(point) for point in curve.points],
     }
-
-
-def draw(path: Path, curve: Any) -> None:
-    """The picture."""
-    from jaxdp.report.epsilon_curve import epsilon_curve
-
-    epsilon_curve(path, curve)
 
 
 def summary(curve: Any, content: dict[str, Any], checked: list[str], folder: Path) -> str:

@@ -18,11 +18,6 @@ from jaxdp.core import Cost, Relation
 from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
 
 
-def number(value: Any) -> float:
-    """A concrete budget as a Python float."""
-    return float(value)
-
-
 @dataclasses.dataclass(frozen=True, repr=False)
 class Decision(Compact):
     """One answered query of a search: is column i independent of column j given others? value: the released number.
@@ -185,7 +180,7 @@ class Graph(Readable):
             "directed": [list(arc) for arc in self.directed],
             "undirected": [list(edge) for edge in self.undirected],
             "complete": self.complete,
-            "epsilon": number(self.cost.epsilon),
+            "epsilon": float(self.cost.epsilon),
             "mode": self.mode,
         } | {name: told for name, told in self._remarks().items() if told}
 

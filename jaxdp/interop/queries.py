@@ -26,7 +26,6 @@ from jaxdp.core import Cost, method_of, run
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.answerable import domain_of, largest_order, refusal, refused, unfit
 from jaxdp.discovery.engine.skeleton import last_order
-from jaxdp.discovery.graph import number
 from jaxdp.randomness import keys
 from jaxdp.randomness.host import ON_HOST, require_host
 
@@ -209,16 +208,16 @@ class PrivateQueries(Readable, Uncopied):
             if self._exhausted == RAISE:
                 raise
             return POLICIES[self._exhausted]
-        p_value = p_values.floored(number(result.p_value))
+        p_value = p_values.floored(float(result.p_value))
         self.rows.append(
             Spend(
                 time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
                 test=method_of(self.test),
                 pair=(self.names[i], self.names[j]),
                 given=tuple(self.names[k] for k in given),
-                epsilon=number(result.cost.epsilon),
-                rho=number(result.cost.rho),
-                total_epsilon=number(self.budget.spent.epsilon),
+                epsilon=float(result.cost.epsilon),
+                rho=float(result.cost.rho),
+                total_epsilon=float(self.budget.spent.epsilon),
                 p_value=p_value,
                 mode=result.mode,
             )

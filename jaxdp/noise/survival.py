@@ -1,12 +1,14 @@
 """Survival functions of the noise laws, for null distributions that carry the same noise."""
 
+from typing import Any
+
 import jax.numpy as jnp
 
 
-def laplace(x, scale):
+def laplace(x, scale, *, xp: Any = jnp):
     """P(Laplace(scale) >= x); any shapes that broadcast."""
-    beyond = 0.5 * jnp.exp(-jnp.abs(x) / scale)
-    return jnp.where(jnp.asarray(x) >= 0, beyond, 1.0 - beyond)
+    beyond = 0.5 * xp.exp(-xp.abs(x) / scale)
+    return xp.where(xp.asarray(x) >= 0, beyond, 1.0 - beyond)
 
 
 def two_sided_geometric(k, scale):

@@ -30,7 +30,7 @@ def changes(row: Row, setting: Setting, *, level: float, replicates: int, key: A
     """
     plan = plan_of(row.method)
     too_large = row.n is None or row.n > MAX_SIMULATED_N // (10 if plan.entry.spec.memory else 1)
-    if row.reason or too_large or plan.slow or not replicates:
+    if row.reason or too_large or plan.planning.slow or not replicates:
         return []
     assert row.n is not None
     assert row.epsilon is not None

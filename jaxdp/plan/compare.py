@@ -135,15 +135,15 @@ def compare(
         plan = plan_of(name)
         if not plan.applies(setting):
             continue
-        if methods is None and (plan.slow or not plan.measures_as(setting)):
-            if plan.slow:
+        if methods is None and (plan.planning.slow or not plan.measures_as(setting)):
+            if plan.planning.slow:
                 why = "is planned by simulation alone, which takes minutes"
             else:
                 why = f"measures an effect as a {plan.entry.spec.effect}, not in sds"
             reason = f"{name} {why}: {BY_NAME}."
             rows.append(Row(name, wanted, **given, cost_of_privacy=None, engine="", reason=reason))
             continue
-        own = delta if plan.gaussian else 0.0
+        own = delta if plan.planning.gaussian else 0.0
         try:
             rows.append(answer(name, **given, level=level, setting=setting, delta=own, replicates=replicates))
         except ValueError as error:

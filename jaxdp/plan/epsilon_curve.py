@@ -152,8 +152,8 @@ def epsilon_curve(
         method or default_method(setting, n), setting, level=level, replicates=replicates, key=key, delta=delta
     )
     name = planned.plan.name
-    if n < planned.plan.smallest_n:
-        raise ValueError(f"{name} needs at least {planned.plan.smallest_n} records, got {n}.")
+    if n < planned.plan.planning.min_records:
+        raise ValueError(f"{name} needs at least {planned.plan.planning.min_records} records, got {n}.")
     points = Rows(_point(planned, n, effect, epsilon, studies) for epsilon in grid)
     reference = planned.reference(n, effect)
     return EpsilonCurve(

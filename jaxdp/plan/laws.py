@@ -18,6 +18,7 @@ from jaxdp._base.kept_programs import kept_jit
 from jaxdp.core import Cost, Release
 from jaxdp.independence.continuous import score_law
 from jaxdp.mechanisms import Gaussian
+from jaxdp.noise import survival
 from jaxdp.statistics.winsorize import best_level
 
 REACH, POINTS = 8.0, 401  # trapezoid rule for a normal variable
@@ -316,12 +317,6 @@ def winsorising_level(num_records: float, noise_variance: float) -> float:
 _best_level = kept_jit(best_level)
 
 
-def laplace_tail(x, scale):
-    """P(Laplace(scale) >= x), numpy."""
-    beyond = 0.5 * np.exp(-np.abs(x) / scale)
-    return np.where(np.asarray(x) >= 0, beyond, 1.0 - beyond)
-
-
 def normal_points() -> tuple[np.ndarray, np.ndarray]:
     """Values of a standard normal variable and their weights."""
     deviate = np.linspace(-8.0, 8.0, 801)
@@ -351,7 +346,7 @@ def largest_quantile_power(null, other, scale: float, level: float) -> float:
     """
 
     def tail(law, t):
-        return float(law[1] @ laplace_tail(t - law[0], scale))
+        return float(law[1] @ survival.laplace(t - law[0], scale, xp=np))
 
     reach = 60.0 * scale
     far = reach + max(float(values.max()) for values, _ in null)

@@ -71,21 +71,6 @@ class Plan:
         return not self.planning.setting or type(setting) is type(self.setting)
 
     @property
-    def smallest_n(self) -> int:
-        """Minimum n for the asymptotic approximation."""
-        return self.planning.min_records
-
-    @property
-    def gaussian(self) -> bool:
-        """Whether the test takes Gaussian noise."""
-        return self.planning.gaussian
-
-    @property
-    def slow(self) -> bool:
-        """Whether a point takes seconds to simulate, so that comparisons leave it out."""
-        return self.planning.slow
-
-    @property
     def setting(self) -> Setting:
         """The setting if none is given: a 2 x 2 table, two columns without Z or given codes, or continuous ones."""
         if self.planning.setting:
@@ -142,19 +127,14 @@ class Plan:
 
             law = SineLaw(complexity=CLASSIC_COMPLEXITY)
         domain = setting.domain(self.form) if setting.scaled else None
-        fields = {"accept_coarse_cells": True} if setting.accept_coarse_cells and self.cuts_z else {}
+        fields = {"accept_coarse_cells": True} if setting.accept_coarse_cells and self.entry.cls.cuts_z else {}
         options = Options(level=level, law=law, num_records=n, fields=fields)
         coded = setting.domain(CODES) if setting.scaled else None
         return self.entry.build(epsilon, domain, options, coded=coded)
 
-    @property
-    def cuts_z(self) -> bool:
-        """Whether the test refuses columns of z that it would cut into too coarse cells."""
-        return self.entry.cls.cuts_z
-
     def refuse(self, setting: Setting) -> None:
         """Raises ValueError, which begins with the name, where the test itself would refuse to run."""
-        if self.cuts_z:
+        if self.entry.cls.cuts_z:
             self.make(setting, 1.0, 0.05).refuse_coarse_cells(setting.z)
         elif self.entry.spec.rank(setting.domain(CODES)):
             design = setting.design(MANY, 0.0, self.form)

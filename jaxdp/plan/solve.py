@@ -104,7 +104,7 @@ class PlannedTest:
         plan.refuse(plan.fitted(setting))
         if delta:
             check.in_range(0.0, 1.0, delta=delta)
-            if not plan.gaussian:
+            if not plan.planning.gaussian:
                 raise ValueError(f"{method} has no Gaussian form; plan it without delta.")
         has_formula = plan.has_formula(setting, delta)
         if engine == FORMULA and not has_formula:
@@ -120,7 +120,7 @@ class PlannedTest:
         def reached(n: float, planned: PlannedTest) -> float:
             return planned.power_or_zero(round(n), epsilon, effect)
 
-        found = self._smallest(reached, power, self.plan.smallest_n, largest, 0.5)
+        found = self._smallest(reached, power, self.plan.planning.min_records, largest, 0.5)
         if found is None:
             raise ValueError(
                 f"{self.plan.name} needs more than {largest:g} records for effect {effect:g} at epsilon "
@@ -182,8 +182,8 @@ class PlannedTest:
 
     def power(self, n: int, epsilon: float, effect: float) -> float:
         """Probability of rejecting."""
-        if n < self.plan.smallest_n:
-            raise ValueError(f"{self.plan.name} needs at least {self.plan.smallest_n} records, got {n}.")
+        if n < self.plan.planning.min_records:
+            raise ValueError(f"{self.plan.name} needs at least {self.plan.planning.min_records} records, got {n}.")
         self._require_level(int(n), float(epsilon))
         if self.engine == FORMULA:
             assert self.plan.formula is not None
@@ -218,7 +218,7 @@ class PlannedTest:
             self._require_level(int(n), float(epsilon))
         except LevelLost:
             return True
-        return n < self.plan.smallest_n
+        return n < self.plan.planning.min_records
 
     def simulated(self, n: int, epsilon: float, effect: float) -> replicates_of.RejectionRate:
         """Counts over replicates of the real test."""

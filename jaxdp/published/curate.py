@@ -26,7 +26,7 @@ from jaxdp.discovery.engine.decision_query import Z, default_query, rounding
 from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton
 from jaxdp.discovery.engine.sparse_loop import Values, perturbed
-from jaxdp.discovery.graph import Decision, Graph, number
+from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.spec import AUDITED_Z, SearchAudit, SearchSpec, search
 from jaxdp.mechanisms import Laplace
 from jaxdp.randomness import keys
@@ -90,7 +90,7 @@ def adaptive_pc(
                 if each is None:
                     return [*answers, None]
                 own = session.source.fold_in(len(decisions))
-                released = number(perturbed(Laplace(each), own, jnp.asarray(value, float), one))
+                released = float(perturbed(Laplace(each), own, jnp.asarray(value, float), one))
                 independent = released >= 0.0
                 answers.append(independent)
                 plan.heard(query, independent)
@@ -136,7 +136,7 @@ class _Plan:
         orders = range(order, self._last + 1)
         expected = [max(1.0, self._queries(later, later > order)) for later in orders]
         weights = [float(self._last + 1 - later) for later in orders]
-        left = self._total - number(self._budget.spent.epsilon)
+        left = self._total - float(self._budget.spent.epsilon)
         return order_budgets(max(left, 1e-9), expected, weights, self._margin)[0] * ROUNDING
 
     def _queries(self, order: int, later: bool) -> float:

@@ -19,7 +19,7 @@ from jaxdp.discovery.engine.decision_query import Z, default_query, rounding
 from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.engine.sparse_loop import perturbed
-from jaxdp.discovery.graph import Decision, Graph, number
+from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.spec import AUDITED_DELTA, AUDITED_Z, SearchAudit, SearchSpec, search
 from jaxdp.mechanisms import Gaussian
 from jaxdp.randomness import keys
@@ -89,7 +89,7 @@ def gaussian_pc(
                 for_subset, for_noise = session.source.fold_in(len(decisions)).split()
                 tables = counts if subset == n else counts.subset(for_subset, subset, records)
                 value = jnp.asarray(decision.value(tables, query), float)
-                released = number(perturbed(noise, for_noise, value, one))
+                released = float(perturbed(noise, for_noise, value, one))
                 answers.append(released >= 0.0)
                 i, j, given = query
                 decisions.append(Decision(i, j, given, released >= 0.0, released))

@@ -10,17 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp.noise import survival
 from jaxdp.published.priv_pc import printed_round
 
 WITNESS = (-6.233, -0.316, 3.977, 3.788, -0.818, -0.42)  # T_0, ..., T_5
 WITNESS_SHIFTS = (1, -1, 1, 1, -1, -1)
 _NODES = 40
-
-
-def laplace_sf(x, scale):
-    """P(Laplace(scale) >= x)."""
-    half = 0.5 * np.exp(-np.abs(x) / scale)
-    return np.where(x >= 0, half, 1 - half)
 
 
 def _quadrature(kinks, scale):
@@ -44,7 +39,7 @@ def noisy_rank_law(statistics, epsilon: float, sensitivity: float = 1.0):
     law = np.zeros((statistics.size, x.size))
     law[0] = 1.0
     for other in statistics[1:]:
-        reach = laplace_sf(x - other, scale)
+        reach = survival.laplace(x - other, scale, xp=np)
         law = law * (1 - reach) + np.concatenate([np.zeros((1, x.size)), law[:-1]]) * reach
     return law @ (density * weight)
 
@@ -79,7 +74,7 @@ def algorithm_3_loss(epsilon: float, accepts: int, rejections: int = 1) -> float
     """
     scale = 4.0 * rejections / epsilon
     far = 40.0 * scale
-    each = np.log(laplace_sf(far, scale) / laplace_sf(far + 1.0, scale))
+    each = np.log(survival.laplace(far, scale, xp=np) / survival.laplace(far + 1.0, scale, xp=np))
     return float(accepts * each)
 
 

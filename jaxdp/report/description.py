@@ -19,15 +19,11 @@ def description(path: Path, columns: Sequence[Mapping[str, Any]], *, title: str,
     shown = list(columns)[:MAX_COLUMNS]
     across = min(ACROSS, len(shown))
     down = math.ceil(len(shown) / across)
-    figure, axes = figures.canvas(3.2 * across, 2.5 * down + 0.5)
-    axes.remove()
-    grid = figure.subplots(down, across, squeeze=False)
+    figure, grid = figures.canvas(3.2 * across, 2.5 * down + 0.5, down, across, squeeze=False)
     for place, axes in enumerate(grid.flat):
         if place >= len(shown):
             axes.remove()
             continue
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
         (_bins if "bins" in shown[place] else _levels)(axes, shown[place])
         axes.set_title(figures.plain(shown[place]["name"])[:40], fontsize=9)
         axes.tick_params(labelsize=7)

@@ -16,13 +16,10 @@ TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 def epsilon_curve(path: Path, curve: Any) -> Path:
     """Writes the PNG of a `jaxdp.plan.epsilon_curve.EpsilonCurve`: public numbers and made-up data only."""
-    figure, power = figures.canvas(7.2, 6.6)
-    power.remove()
-    panels = power, guess = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    figure, panels = figures.canvas(7.2, 6.6, down=2, sharex=True, height_ratios=(3, 2))
+    power, guess = panels
     epsilons = [point.epsilon for point in curve.points]
     for axes in panels:
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
         for epsilon, colour, style, label in _marks(curve):
             axes.axvline(epsilon, color=colour, linestyle=style, linewidth=1.2, label=label if axes is power else None)
     _power(power, curve, epsilons)

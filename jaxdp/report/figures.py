@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,18 +52,18 @@ class Effects:
     together: bool = False
 
 
-def canvas(width: float = 6.0, height: float = 3.8):
-    """A figure and its axes, drawn off screen."""
+def canvas(width: float = 6.0, height: float = 3.8, down: int = 1, across: int = 1, **settings: Any):
+    """A figure and its axes, drawn off screen; of several panels as `Figure.subplots` gives them."""
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    return figure, axes
+    panels = figure.subplots(down, across, **settings)
+    for axes in np.ravel(panels):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, panels
 
 
 def can_draw() -> bool:
@@ -209,13 +210,9 @@ def over_effect(height: float, effect: Effect | Effects | None):
         told = told.replace(pair, pair.replace(" ", NO_BREAK))  # a difference, and a share, stay on one line
     label = plain(told)
     more = ROW * (len(each) - 1)
-    figure, axes = canvas(height=height + 1.3 + more + LINE * label.count("\n"))
-    axes.remove()
-    axes, strip = figure.subplots(2, 1, height_ratios=(height - 1.0, 0.6 + more))
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("top", "right", "left"):
-        strip.spines[side].set_visible(False)
+    whole = height + 1.3 + more + LINE * label.count("\n")
+    figure, (axes, strip) = canvas(height=whole, down=2, height_ratios=(height - 1.0, 0.6 + more))
+    strip.spines["left"].set_visible(False)
     if effect.margin is not None:
         strip.axvspan(effect.none - effect.margin, effect.none + effect.margin, color=BLUE, alpha=0.12)
     strip.axvline(effect.none, color=GREY, linewidth=1.0, linestyle=":")

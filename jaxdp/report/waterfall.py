@@ -27,9 +27,8 @@ def waterfall(
     labels: one per charge. amounts: name of the amount, such as "epsilon" -> (charges in order, total); one panel each.
     notes: lines printed under the picture, such as composed totals.
     """
-    figure, axes = figures.canvas(8.0, 2.4 + 2.2 * len(amounts))
-    figure.delaxes(axes)
-    panels = figure.subplots(len(amounts), 1, squeeze=False)[:, 0]
+    figure, grid = figures.canvas(8.0, 2.4 + 2.2 * len(amounts), len(amounts), squeeze=False)
+    panels = grid[:, 0]
     for panel, (name, (charges, total)) in zip(panels, amounts.items(), strict=True):
         _draw(panel, name, np.asarray(charges, float), total)
     _label(panels[-1], labels)
@@ -55,8 +54,6 @@ def _draw(panel, name: str, charges: np.ndarray, total: float) -> None:
     panel.text(count + 0.6, total, f"left {amounts.left(left, 4)}", fontsize=8, va="bottom", ha="right")
     panel.set(ylabel=f"{name} spent", ylim=(0.0, 1.12 * total), xlim=(-0.7, count + 0.7))
     panel.set_xticks([])
-    for side in ("top", "right"):
-        panel.spines[side].set_visible(False)
 
 
 def _label(panel, labels: Sequence[str]) -> None:

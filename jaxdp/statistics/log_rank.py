@@ -18,6 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.statistics.survival_curves import at_risk_of
+
 BINS = 768
 END = 1.0 - 1e-9  # of scaled times: from here on a record is at the end of the grid
 EXPOSED = (0.5, 1.0)  # of its own bin a record is at risk: one that is censored in it, one with an event
@@ -404,14 +406,6 @@ def _coarse(counts, share, hazard, exposed, step):
     return beyond @ (step * most)
 
 
-def _at_risk(counts):
-    """(leaving within each block (K, J), at risk at its start and at the end of the grid (K, J + 1))."""
-    blocks = counts.shape[1] // 2
-    leave = counts[:, :blocks] + counts[:, blocks : 2 * blocks]
-    stay = jnp.concatenate([leave, counts[:, 2 * blocks :]], axis=1)
-    return leave, jnp.cumsum(stay[:, ::-1], axis=1)[:, ::-1]
-
-
 def _noise_at_risk(blocks: int, noise_variance):
     """Its sd in the numbers at risk, (J + 1,)."""
     return jnp.sqrt(noise_variance * (1.0 + 2.0 * (blocks - jnp.arange(blocks + 1.0))))
@@ -420,7 +414,7 @@ def _noise_at_risk(blocks: int, noise_variance):
 def _suddenly(counts, share, count_variance):
     """(ends, sudden) of `Curves`: of a group whose follow-up ends within a block, while that of another goes on."""
     blocks = share.shape[1]
-    at_risk, censored = _at_risk(counts)[1], counts[:, blocks : 2 * blocks]
+    at_risk, censored = at_risk_of(counts)[1], counts[:, blocks : 2 * blocks]
     noise_sd = _noise_at_risk(blocks, count_variance)
     ends = jnp.maximum(at_risk, 0.0)
     ends = ends[1:] / jnp.maximum(jnp.sum(ends, axis=0), jnp.sqrt(1.0 * len(counts)) * noise_sd)[None]
@@ -441,7 +435,7 @@ def _bent(counts, share, noise_variance, step):
     about. noise_variance: of a count of all groups.
     """
     blocks = share.shape[1]
-    leave, at_risk = _at_risk(counts)
+    leave, at_risk = at_risk_of(counts)
     everybody = jnp.sum(at_risk, axis=0)
     noise_sd = _noise_at_risk(blocks, noise_variance)
     known = everybody > CLEAR * noise_sd

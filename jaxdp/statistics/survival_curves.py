@@ -51,7 +51,7 @@ def survival_curves(counts, num_records, noise, ends, step) -> SurvivalCurves:
     noise_variance = jnp.mean(noise**2)
     counts, noise = (part - jnp.mean(part, axis=(-2, -1), keepdims=True) for part in (counts, noise))
     counts = counts + num_records / counts.size  # n is known
-    at_risk = _at_risk(counts)
+    at_risk = at_risk_of(counts)[1]
     noise_sd = jnp.sqrt(noise_variance * (1.0 + 2.0 * (blocks - jnp.arange(blocks + 1))))[None, :]
     known = jnp.cumprod(1.0 * (at_risk > CLEAR * noise_sd), axis=1)[:, 1:]
     hazards, open_by = _hazards(counts, step)
@@ -87,12 +87,12 @@ def _less_first(of_groups):
     return of_groups[1:] - of_groups[0]
 
 
-def _at_risk(counts):
-    """Y at the start of every block and at the end of the grid, (K, J + 1)."""
+def at_risk_of(counts):
+    """(leaving within each block (K, J), at risk at its start and at the end of the grid (K, J + 1))."""
     blocks = counts.shape[1] // 2
-    gone = counts[:, :blocks] + counts[:, blocks : 2 * blocks]
-    leaves = jnp.concatenate([gone, counts[:, 2 * blocks :]], axis=1)
-    return jnp.cumsum(leaves[:, ::-1], axis=1)[:, ::-1]
+    leave = counts[:, :blocks] + counts[:, blocks : 2 * blocks]
+    stay = jnp.concatenate([leave, counts[:, 2 * blocks :]], axis=1)
+    return leave, jnp.cumsum(stay[:, ::-1], axis=1)[:, ::-1]
 
 
 def _exposed(at_risk):
@@ -112,7 +112,7 @@ def _hazards(counts, step):
 
     Between leaving at any time within it, as events do, and leaving at its end.
     """
-    at_risk, events = _at_risk(counts), counts[:, : counts.shape[1] // 2]
+    at_risk, events = at_risk_of(counts)[1], counts[:, : counts.shape[1] // 2]
     start = jnp.maximum(at_risk[:, :-1], 1.0)
     within = events / _mean(start, at_risk[:, 1:])
     open_by = 0.5 * jnp.asarray(step)[None] * jnp.maximum(within - events / _mean(start, start - events), 0.0)

@@ -15,6 +15,7 @@ from jaxdp._base import check
 from jaxdp._base.amounts import spent
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.mechanisms.sparse_vector import exponential_gap_tail
+from jaxdp.noise import survival
 from jaxdp.tune import descent
 
 STEPS = 60
@@ -53,15 +54,10 @@ def expected_errors(settings: SieveSettings, margins: ArrayLike, rounds: float, 
     margins = jnp.asarray(margins, float)
     first, second, third = 1.0 / settings.threshold, 2.0 / settings.query, 1.0 / settings.examine
     passes = exponential_gap_tail(-(margins + settings.tweak) + second - first, first, second)
-    fires = passes * _laplace_tail(-margins, third)
+    fires = passes * survival.laplace(-margins, third)
     wrong = jnp.where(margins >= 0.0, 1.0 - fires, fires)
     unanswered = jax.nn.relu(jnp.sum(passes) - rounds) / margins.size
     return jnp.mean(jnp.asarray(weights) * wrong) + unanswered
-
-
-def _laplace_tail(x, scale):
-    beyond = 0.5 * jnp.exp(-jnp.abs(x) / scale)
-    return jnp.where(x >= 0.0, beyond, 1.0 - beyond)
 
 
 def sieve_settings(epsilon: float, margins: ArrayLike, rounds: int, weights: ArrayLike = 1.0) -> SieveSettings:

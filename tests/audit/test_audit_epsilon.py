@@ -13,6 +13,7 @@ from jaxdp.accounting.amplification import amplified
 from jaxdp.audit import cases, catalogue
 from jaxdp.audit import epsilon as bounds
 from jaxdp.cli.main import main
+from jaxdp.noise import survival
 from jaxdp.published import true_losses
 
 pytestmark = pytest.mark.optimised
@@ -164,9 +165,9 @@ def sparse_vector_loss(threshold_scale: float, query_scale: float, queries: int 
             x, weight = true_losses._quadrature(np.array([0.0, silent + shift]), max(threshold_scale, query_scale))
             density = np.exp(-np.abs(x) / threshold_scale) / (2 * threshold_scale)
             quiet = np.exp(
-                queries * np.log1p(-np.minimum(true_losses.laplace_sf(x - silent - shift, query_scale), 1 - 1e-15))
+                queries * np.log1p(-np.minimum(survival.laplace(x - silent - shift, query_scale, xp=np), 1 - 1e-15))
             )
-            laws.append(float(np.sum(weight * density * quiet * true_losses.laplace_sf(x - fires, query_scale))))
+            laws.append(float(np.sum(weight * density * quiet * survival.laplace(x - fires, query_scale, xp=np))))
         if min(laws) > 1e-200:
             losses.append(abs(np.log(laws[0] / laws[1])))
     return max(losses)

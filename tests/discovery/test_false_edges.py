@@ -11,6 +11,7 @@ from jaxdp import discovery
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.false_edges import Sampling, adjusted, p_values, without_chance
+from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.number_noise import CubeNoise, LaplaceNoise, NormalNoise
 from jaxdp.discovery.engine.skeleton import Skeleton
 from jaxdp.discovery.graph import Decision
@@ -81,7 +82,7 @@ def test_edges_that_chance_explains_go_with_the_set_of_their_answer():
     complete = ~np.eye(3, dtype=bool)
     decisions = {(0, 1): Decision(0, 1, (), False, 9.0), (0, 2): Decision(0, 2, (1,), False, 1.9)}
     decisions[1, 2] = Decision(1, 2, (), False, math.inf)
-    search, found = without_chance(Skeleton(complete, {}, (), 3), decisions, 0.05)
+    search, found = without_chance(Skeleton(complete, {}, (), 3, Known.nothing(3)), decisions, 0.05)
     assert search.adjacency.sum() == 4
     assert search.separators == {(0, 2): (1,)}
     assert [answer.independent for answer in found] == [False, True, False]

@@ -15,7 +15,6 @@ from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting import zcdp_rho
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
 from jaxdp.discovery.engine.number_noise import CubeNoise, LaplaceNoise, NormalNoise, NumberNoise
-from jaxdp.discovery.graph import number
 from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Laplace, MaxNorm, PermuteAndFlip
 from jaxdp.privacy import Claim
 
@@ -69,7 +68,7 @@ class Budget:
         check.positive(epsilon=epsilon)
         check.in_range(-1.0, 1.0, delta=delta)
         check.non_negative(delta=delta)
-        epsilon, delta = number(epsilon), number(delta)
+        epsilon, delta = float(epsilon), float(delta)
         return cls(Gaussian(zcdp_rho(epsilon, delta)) if delta else Laplace(epsilon), epsilon, delta, relation, cube)
 
     @property
@@ -81,7 +80,7 @@ class Budget:
         """Of the whole search, however early it stops."""
         if self.pure:
             return Cost(epsilon=self.epsilon, rho=self.epsilon**2 / 2, relation=self.relation)
-        return Claim(epsilon=self.epsilon, delta=self.delta, rho=number(self.whole.rho), relation=self.relation)
+        return Claim(epsilon=self.epsilon, delta=self.delta, rho=float(self.whole.rho), relation=self.relation)
 
     def draw(self, fraction: Fraction):
         """The selection that a fraction buys: permute-and-flip, or the exponential mechanism."""
@@ -91,7 +90,7 @@ class Budget:
 
     def draw_scale(self, fraction: Fraction, sensitivity: float) -> float:
         """Scale of the noise of each score in a selection."""
-        return 2.0 * sensitivity / number(self.draw(fraction).epsilon)
+        return 2.0 * sensitivity / float(self.draw(fraction).epsilon)
 
     def numbers(self, fraction: Fraction, count: int, bound: float, error: float, num_records: int):
         """The mechanism that releases `count` numbers, each of which moves by at most `bound`; their sensitivity; the
@@ -99,12 +98,12 @@ class Budget:
         if self.pure and self.cube:
             mechanism: Any = MaxNorm(check.share(self.epsilon, fraction))
             plain = Sensitivity(bound, Norm.LINF, self.relation, error)
-            noise: NumberNoise = CubeNoise(number(mechanism.scale(plain)), count)
+            noise: NumberNoise = CubeNoise(float(mechanism.scale(plain)), count)
         else:
             mechanism = self.whole.share(fraction)
             norm, together = (Norm.L1, count) if self.pure else (Norm.L2, ROUND_UP * math.sqrt(count))
             plain = Sensitivity(together * bound, norm, self.relation, error)
-            noise = (LaplaceNoise if self.pure else NormalNoise)(number(mechanism.scale(plain)))
+            noise = (LaplaceNoise if self.pure else NormalNoise)(float(mechanism.scale(plain)))
         end = math.ceil(num_records + RANGE_SCALES * noise.spread)
         return mechanism, dataclasses.replace(plain, lower=-end, upper=end), noise
 

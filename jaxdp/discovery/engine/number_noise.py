@@ -12,6 +12,8 @@ from typing import Protocol
 import numpy as np
 from scipy.special import erfc, gammaincc, gammainccinv, log_ndtr
 
+from jaxdp.noise import survival
+
 RADII = (np.arange(64) + 0.5) / 64  # quantiles of the radius of the cube over which a density is averaged
 LEAST = 1e-300  # of chances and densities whose logarithm is taken
 
@@ -51,9 +53,7 @@ class LaplaceNoise:
     spread: float
 
     def chance_above(self, values: np.ndarray) -> np.ndarray:
-        x = np.asarray(values, float) / self.spread
-        half = 0.5 * np.exp(-np.abs(x))
-        return np.where(x > 0, half, 1.0 - half)
+        return survival.laplace(np.asarray(values, float), self.spread, xp=np)
 
     def log_density(self, x: np.ndarray, mean: np.ndarray) -> np.ndarray:
         signal, noise = 1.0 / mean, 1.0 / self.spread

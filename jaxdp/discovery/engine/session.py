@@ -47,7 +47,7 @@ class Session:
         return Graph(
             names=records.names,
             skeleton=search.adjacency,
-            cpdag=orient(search.adjacency, search.separators, search.against_time()),
+            cpdag=orient(search.adjacency, search.separators, search.known.against_time()),
             complete=not search.untested,
             cost=self.cost,
             mode=self.mode,

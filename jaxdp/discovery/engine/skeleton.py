@@ -34,11 +34,7 @@ class Skeleton:
     separators: dict[tuple[int, int], tuple[int, ...]]
     untested: tuple[tuple[int, int], ...]
     num_tests: int
-    known: Known | None = None
-
-    def against_time(self) -> np.ndarray | None:
-        """Arcs that the knowledge rules out, bool (d, d)."""
-        return None if self.known is None else self.known.against_time()
+    known: Known
 
 
 def find_skeleton(
@@ -128,7 +124,7 @@ def _neighbours(adjacency: np.ndarray) -> list[list[int]]:
 
 def _open_edges(search: Skeleton) -> list[tuple[int, int]]:
     """The edges that answers may remove: all that are left but the required ones."""
-    left = search.adjacency if search.known is None else search.adjacency & ~search.known.required
+    left = search.adjacency & ~search.known.required
     return [(int(i), int(j)) for i, j in np.argwhere(np.triu(left))]
 
 
@@ -205,9 +201,9 @@ def _ask_ahead(search: Skeleton, pending, ask: Ask):
 
 def _ask_in_turn(search: Skeleton, frozen: np.ndarray, order: int, ask: Ask):
     """One query at a time. Returns the pairs left if answers end."""
-    edges, known = _open_edges(search), search.known or Known.nothing(len(frozen))
+    edges = _open_edges(search)
     for position, (i, j) in enumerate(edges):
-        for given in _candidates(known, _neighbours(frozen), i, j, order):
+        for given in _candidates(search.known, _neighbours(frozen), i, j, order):
             answer = ask([(i, j, given)])[0]
             if answer is None:
                 return edges[position:]

@@ -18,6 +18,7 @@ from jaxdp.core import Account, Cost, Norm, Relation, Sensitivity
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import Z, default_query
+from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import Skeleton, counted
 from jaxdp.discovery.graph import Decision, Graph
@@ -69,7 +70,7 @@ def em_pc(
     def found(session, records):
         counts, decision = Counts(records), default_query(z, records.num_records)
         scored = counted(lambda queries: decision.values(counts, queries))
-        search = Skeleton(~np.eye(d, dtype=bool), {}, (), 0)
+        search = Skeleton(~np.eye(d, dtype=bool), {}, (), 0, Known.nothing(d))
         decisions: list[Decision] = []
         calls = iter(session.source.split(d * (max_order + 1)))
         for order, i in itertools.product(range(max_order + 1), range(d)):

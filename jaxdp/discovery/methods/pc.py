@@ -21,7 +21,7 @@ from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.session import Session, searched
 from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton, last_order
 from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, scores
-from jaxdp.discovery.graph import Decision, Graph, number
+from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.methods.table_pc import LEVEL, z_threshold
 from jaxdp.discovery.metrics import _arcs
 from jaxdp.discovery.spec import require_outside
@@ -96,7 +96,7 @@ def pc(
     if hasattr(test, "p_value"):
         require_answerable(getattr(test, "test", None) if _pays_itself(test) else test, records, last)
     ask_of, cost, batched = _asker(test, level, max_tests, delta, records, last)
-    releases = np.isfinite(number(cost.epsilon)) or np.isfinite(number(cost.rho))
+    releases = np.isfinite(float(cost.epsilon)) or np.isfinite(float(cost.rho))
     if keys.admit(key) == keys.RELEASE and not releases:
         raise ValueError("this test is not private, so nothing may be released with it; use jax.random.key(seed).")
     settings = {"max_order": max_order, "stable": stable, "batched": batched, "progress": progress, "known": facts}
@@ -163,18 +163,18 @@ def _cost_of_queries(test, records: Records, last: int) -> Cost:
     """Cost of one query. Variants whose cost depends on the query are charged at the dearest order tried."""
     sets = [tuple(range(2, 2 + order)) for order in range(max(0, last) + 1)]
     costs = [cost_of(test, records.query(0, 1, given, wants_scores(test))) for given in sets]
-    return max(costs, key=lambda cost: (number(cost.epsilon), number(cost.rho)))
+    return max(costs, key=lambda cost: (float(cost.epsilon), float(cost.rho)))
 
 
 def _times(cost: Cost, count: int, delta: float) -> Cost:
     summed = Cost(cost.epsilon * count, cost.delta * count, cost.rho * count, cost.relation)
     if delta == 0.0:
         return summed
-    if number(cost.delta) > 0 or np.isinf(number(cost.epsilon)):
+    if float(cost.delta) > 0 or np.isinf(float(cost.epsilon)):
         raise ValueError(
             "delta composes tests of pure epsilon; this test has a delta or rho of its own, so leave it out."
         )
-    best = optimal_epsilon(number(cost.epsilon), count, delta)
+    best = optimal_epsilon(float(cost.epsilon), count, delta)
     return Claim(epsilon=best, delta=delta, rho=summed.rho, relation=summed.relation)
 
 
@@ -223,8 +223,8 @@ def _private_answers(test, session: Session, records: Records, level: float, max
             data = records.query(i, j, given, scores)
             result = run_opened(test, session.source.fold_in(asked), data)
             asked += 1
-            p_value = number(result.p_value)
-            answers.append((p_value > level, p_value, number(result.cost.epsilon)))
+            p_value = float(result.p_value)
+            answers.append((p_value > level, p_value, float(result.cost.epsilon)))
         return answers
 
     return answer

@@ -252,13 +252,8 @@ class MeanDifference(PrivateTest):
         return {name: totals[name] / moments.GRID**power for power, name in enumerate(("count", "sum", "square"))}
 
     def sensitivity(self, num_records):
-        limit, budget = 1.0 * num_records, self.mechanism_in_force()
         error = 64.0 * num_records * 2.0**-53  # a dozen roundings of numbers of at most 4 n
-
-        def of(name: str, lower: float):
-            return Sensitivity(1.0, budget[name].norm, Relation.REPLACE_ONE, error=error, lower=lower, upper=limit)
-
-        return {"scores": of("scores", -limit), "squares": of("squares", 0.0)}
+        return score_law.sensitivity(self.mechanism_in_force(), num_records, error)
 
     # What the release says
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import null_laws
+from jaxdp.core import Relation, Sensitivity
 
 MISS = 0.05  # one minus the coverage
 MISSED = 0.2  # one minus the power of a detectable target
@@ -29,6 +30,16 @@ def widened(value, variance, noise_sd, of_variance, *, xp: Any = jnp):
     """The sd for a variance with noise in it: to second order, but no further than `SURELY` sds of the noise."""
     sd = null_laws.widened_for_normal(value, xp.sqrt(variance), noise_sd, of_variance, xp=xp)
     return xp.sqrt(xp.minimum(sd**2, variance + SURELY * xp.sqrt(of_variance)))
+
+
+def sensitivity(budget, num_records, error):
+    """Of summed scores and squares, each record's in units of its largest move; replace-one."""
+    limit = 1.0 * num_records
+
+    def of(name: str, lower: float):
+        return Sensitivity(1.0, budget[name].norm, Relation.REPLACE_ONE, error=error, lower=lower, upper=limit)
+
+    return {"scores": of("scores", -limit), "squares": of("squares", 0.0)}
 
 
 @dataclasses.dataclass(frozen=True)

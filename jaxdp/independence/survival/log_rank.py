@@ -23,7 +23,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, answered
 from jaxdp.data.dataset import CONTINUOUS, Column, Domain
 from jaxdp.independence import effect_sizes, noise_law
-from jaxdp.independence.continuous import validity
+from jaxdp.independence.continuous import score_law, validity
 from jaxdp.independence.survival import kaplan_meier, several_groups
 from jaxdp.independence.survival.several_groups import SeveralGroups
 from jaxdp.independence.tables.noisy_table import MOVE
@@ -346,14 +346,9 @@ class LogRank(PrivateTest):
         return wide, jnp.max(squares) - jnp.min(squares)
 
     def sensitivity(self, num_records):
-        limit, budget = 1.0 * num_records, self.mechanism_in_force()
         numbers = math.prod(self.shape) * (1 if self.groups == PAIR else self.groups)
         error = 4.0 * numbers * num_records * UNIT_ROUNDOFF  # scores are at most D in size
-
-        def of(name: str, lower: float):
-            return Sensitivity(1.0, budget[name].norm, Relation.REPLACE_ONE, error=error, lower=lower, upper=limit)
-
-        return {"scores": of("scores", -limit), "squares": of("squares", 0.0)}
+        return score_law.sensitivity(self.mechanism_in_force(), num_records, error)
 
     # What the release says
 

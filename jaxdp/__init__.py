@@ -101,7 +101,7 @@ _EXPORTS = {
     "Tables": "independence.tables.gwas",
     "TestOfTests": "independence.meta.test_of_tests",
     "TestSpec": "spec",
-    "TopK": "mechanisms.top_k",
+    "TopK": "mechanisms.selection",
     "UnitCircle": "independence.tables.unit_circle",
     "WinsorisedMeanDifference": "independence.continuous.winsorised_means",
     "Description": "ask.describe",

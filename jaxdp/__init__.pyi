@@ -104,11 +104,11 @@ from jaxdp.mechanisms import PermuteAndFlip as PermuteAndFlip
 from jaxdp.mechanisms import ReportNoisyMax as ReportNoisyMax
 from jaxdp.mechanisms import Split as Split
 from jaxdp.mechanisms.random_stopping import RandomStopping as RandomStopping
+from jaxdp.mechanisms.selection import TopK as TopK
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy as SmoothCauchy
 from jaxdp.mechanisms.smooth_sensitivity import SmoothGaussian as SmoothGaussian
 from jaxdp.mechanisms.smooth_sensitivity import SmoothLaplace as SmoothLaplace
 from jaxdp.mechanisms.smooth_sensitivity import SmoothStudent as SmoothStudent
-from jaxdp.mechanisms.top_k import TopK as TopK
 from jaxdp.randomness.keys import fresh_key as fresh_key
 from jaxdp.simulate import power as power
 from jaxdp.spec import Columns as Columns

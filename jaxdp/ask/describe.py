@@ -3,29 +3,189 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxdp._base import amounts, csv_files
+from jaxdp._base import amounts, check, csv_files
 from jaxdp._base.arguments import USUAL_DELTA
 from jaxdp._base.display import listing
 from jaxdp._base.keywords import complete
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.ask.calls import DescribeOptions
-from jaxdp.ask.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
 from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import ColumnsQuery, asked, budget
-from jaxdp.ask.value_cells import ValueCells, points_of, values_of
-from jaxdp.core import Cost
+from jaxdp.core import Cost, Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.data.coding import ColumnRule
 from jaxdp.data.person_rows import DRAWS as ROW_DRAWS
 from jaxdp.data.person_rows import PersonRows
 from jaxdp.data.schema import FIRST, REFUSE, Schema
+from jaxdp.independence import noise_law
+from jaxdp.mechanisms import Laplace
+from jaxdp.statistics.tables import contingency
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueCells:
+    """Cells on [-1, 1], ascending, one beside the other: a value is in the last cell that starts at it or below.
+
+    starts: of all cells but the first. low, high: between which the values of each cell lie; a single value has both.
+    """
+
+    starts: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @classmethod
+    def equal(cls, bins: int, points: Iterable[float] = ()) -> ValueCells:
+        """Bins of equal width, and a cell of its own for each of some values."""
+        points = set(points)
+        breaks = sorted(points | set(np.linspace(-1.0, 1.0, bins + 1).tolist()))
+        found: list[tuple[float, float, float]] = []  # start, low, high
+        for place, here in enumerate(breaks):
+            if here in points:
+                found.append((here, here, here))
+            if here < 1.0:
+                start = math.nextafter(here, 2.0) if here in points else here
+                found.append((start, here, breaks[place + 1]))
+        starts, low, high = zip(*found, strict=True)
+        return cls(starts[1:], low, high)
+
+    @classmethod
+    def of_values(cls, values: Iterable[float]) -> ValueCells:
+        """A cell for each of the values, which are all that there are; others count as the closest one."""
+        values = tuple(values)
+        middles = tuple(0.5 * (a + b) for a, b in itertools.pairwise(values))
+        return cls(middles, values, values)
+
+    def in_bins(self, counts: np.ndarray, bins: int) -> np.ndarray:
+        """The counts of equal bins, from those of the cells."""
+        places = np.clip(np.floor(0.5 * (np.array(self.low) + 1.0) * bins), 0, bins - 1).astype(int)
+        return np.bincount(places, np.asarray(counts, float), bins)
+
+
+def points_of(rule: ColumnRule) -> Mapping[float, float]:
+    """Single values of a column that are public: its bounds, on which what lies beyond counts, and 0.
+
+    Returns their places on [-1, 1], with the values.
+    """
+    values = {rule.lower, rule.upper}
+    if not rule.is_date and rule.lower < 0.0 < rule.upper:
+        values.add(0.0)
+    return _scaled(rule, values)
+
+
+def values_of(rule: ColumnRule, most: int) -> Mapping[float, float]:
+    """All values that the declared step leaves, by their places on [-1, 1]; none where there are more than `most`."""
+    count = rule.code_column()[0].values
+    if not 2 <= count <= most:
+        return {}
+    return _scaled(rule, [rule.lower + rule.step * place for place in range(count)])
+
+
+def _scaled(rule: ColumnRule, values: Iterable[float]) -> dict[float, float]:
+    known = sorted(min(float(value), rule.upper) for value in values)
+    return dict(zip(rule.scaled_number(np.array(known)).tolist(), known, strict=True))
+
+
+MISSING, UNKNOWN = -1.0, -2.0  # codes of cells without a value and of levels that the schema does not list
+MIN_BINS, MAX_BINS = 4, 256
+
+
+def default_bins(num_records: int, noise_sd: float) -> int:
+    """Bins of a continuous column: a power of two, so many that the width of a bin costs as much as the noise.
+
+    The median is off by half a bin, n/(2 bins) records where values are even, and by the noise of the sum of its
+    halves, sd sqrt(bins)/2: the two are equal at bins^(3/2) = n/sd.
+    """
+    wanted = (num_records / noise_sd) ** (2.0 / 3.0)
+    return int(min(max(2 ** round(math.log2(max(wanted, 1.0))), MIN_BINS), MAX_BINS))
+
+
+@frozen_pytree
+class ColumnCounts(PrivateQuery):
+    """The number of records in each cell of each of d columns: its levels or equal bins, no value, an unknown level.
+
+    Statistic: d histograms, one after the other. data: (n, d), codes or numbers on [-1, 1], NaN or -1 for no value,
+    -2 for an unknown level. A record is in one cell of each column, whatever the cells are.
+    Of persons with several rows it is the mean over draws of one row each, of the same sensitivity.
+    Sensitivity: a replaced record leaves a cell of each column and enters another: 2 d in L1, sqrt(2 d) in L2.
+    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho). Relation REPLACE_ONE.
+
+    levels: of each column, 0 for a continuous one. bins: of each continuous column. cells: of each column, where they
+    are not these bins.
+    """
+
+    levels: tuple[int, ...] = jax.tree.static(default=())
+    bins: int = jax.tree.static(default=MIN_BINS)
+    cells: tuple[ValueCells | None, ...] = jax.tree.static(default=())
+
+    method: ClassVar[str] = "describe"
+    reads_missing: ClassVar[bool] = True
+    many_columns: ClassVar[bool] = True
+    default_mechanism = Laplace
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.at_least(1, bins=self.bins)
+        if not self.levels:
+            raise ValueError("levels must hold the number of levels of at least one column, 0 for a continuous one.")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Cells of each column: its values, then "no value", then "unknown level"."""
+        return tuple((count or len(self.cells_of(place))) + 2 for place, count in enumerate(self.levels))
+
+    def cells_of(self, place: int) -> ValueCells:
+        """The cells of the values of a continuous column."""
+        cells = self.cells[place] if self.cells else None
+        return cells or ValueCells.equal(self.bins)
+
+    def statistic(self, key, data):
+        """All counts (cells,), as floats."""
+        values = jnp.asarray(data)
+        counts = [
+            contingency.table([self._cell(values[:, place], place, count)], (size,))
+            for place, (count, size) in enumerate(zip(self.levels, self.sizes, strict=True))
+        ]
+        return jnp.concatenate(counts).astype(float)
+
+    def statistic_of_persons(self, key, rows):
+        """The mean counts over draws: each person counts once, by its rows in parts that are equal up to one draw."""
+        return rows.mean(lambda _, draw: self.statistic(None, draw.x.reshape(len(draw.x), -1)), key)
+
+    def _cell(self, values, place: int, levels: int):
+        """The cell (n,) of each value."""
+        if levels:
+            return jnp.where(values >= 0.0, values, levels - 1.0 - values)  # -1, -2 -> levels, levels + 1
+        cells = self.cells_of(place)
+        found = jnp.searchsorted(jnp.asarray(cells.starts, values.dtype), values, side="right")
+        return jnp.where(jnp.isnan(values), len(cells), found)
+
+    def sensitivity(self, num_records):
+        norm, moved = self.mechanism_in_force().norm, 2.0 * len(self.levels)
+        bare = Sensitivity(moved if norm is Norm.L1 else moved**0.5, norm, Relation.REPLACE_ONE)
+        room = noise_law.margin(self.mechanism_in_force(), bare)
+        return dataclasses.replace(bare, lower=-room, upper=num_records + room)
+
+    def noise_sd(self, num_records: int) -> float:
+        """Of each count; public."""
+        return float(jnp.sqrt(self.mechanism_in_force().variance(self.sensitivity(num_records))))
+
+    def columns_of(self, counts: Any) -> list[np.ndarray]:
+        return np.split(np.asarray(counts, float), np.cumsum(self.sizes)[:-1])
+
 
 QUANTILES = (0.25, 0.5, 0.75)
 MISS = 0.05  # one minus the coverage of each interval

@@ -1,4 +1,7 @@
-"""`jaxdp.draft_schema`: bounds and levels that are not public knowledge, found privately and paid for."""
+"""`jaxdp.draft_schema`: bounds and levels that are not public knowledge, found privately and paid for.
+
+Its queries: which levels many records hold, and in which cells of a public grid quantiles lie.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,23 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxdp import charge, core
 from jaxdp._base import amounts, check
 from jaxdp._base.display import NOT_PRIVATE, listing
 from jaxdp._base.keywords import complete
 from jaxdp._base.printed import is_setting, printed, printed_name
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.ask import reading
 from jaxdp.ask.calls import DraftOptions
-from jaxdp.ask.column_levels import ColumnLevels
-from jaxdp.ask.column_quantiles import LARGEST, SMALLEST, ColumnQuantiles
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import TableQuery, asked, budget
-from jaxdp.core import Cost
+from jaxdp.core import Cost, Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.data import draft, readers
 from jaxdp.data.coding import ColumnRule, duplicates
 from jaxdp.data.column_rules import STABILITY, notation_of
@@ -36,7 +41,154 @@ from jaxdp.data.notation import DAYS_TO_1970, ISO, PLAIN, Notation
 from jaxdp.data.private_drafts import DRAFT, RELEASED, SIMULATED, name_of
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.data.vocabulary import OTHER, Vocabulary
-from jaxdp.mechanisms.stability import MIN_DELTA
+from jaxdp.mechanisms import ReportNoisyMax, divide
+from jaxdp.mechanisms.stability import MIN_DELTA, StabilityThreshold
+
+
+@frozen_pytree
+class ColumnLevels(PrivateQuery):
+    """The noisy counts of the levels that occur in each of d columns, where they reach a threshold; else 0.
+
+    Statistic: of each column the number of records with each code 0, ..., n - 1. data: (n, skipped + d), of which the
+    first `skipped` columns are not looked at; codes are those of a numbering of the texts that occur, -1 counts not.
+    Sensitivity: a replaced record leaves a level of each column and enters another: 2 in L1 for each column.
+    Privacy: (epsilon, delta)-DP, the sum over the columns, which have equal shares (`StabilityThreshold`).
+    Relation REPLACE_ONE. Source: docs/theory/private_levels.md.
+    """
+
+    delta: float = jax.tree.static(default=0.0)
+    num_columns: int = jax.tree.static(default=1)
+    skipped: int = jax.tree.static(default=0)
+
+    method: ClassVar[str] = "private-levels"
+    reads_missing: ClassVar[bool] = True
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.at_least(1, num_columns=self.num_columns)
+
+    @property
+    def parts(self) -> list[str]:
+        """Names of the columns."""
+        return [f"{column:05d}" for column in range(self.num_columns)]
+
+    def mechanism_in_force(self):
+        whole = self.mechanism
+        if whole is None:
+            whole = StabilityThreshold(epsilon=check.budget(self.epsilon), delta=self.delta)
+        return divide(whole, dict.fromkeys(self.parts, Fraction(1, self.num_columns)))
+
+    def statistic(self, key, data):
+        """Counts (n,) for each column: as many places as there are records, however many levels occur."""
+        codes = jnp.asarray(data)[:, self.skipped :]
+        count = codes.shape[0]
+        places = jnp.where(codes < 0.0, count, codes).astype(int)
+        return {
+            name: jnp.zeros(count + 1, int).at[places[:, column]].add(1)[:count]
+            for column, name in enumerate(self.parts)
+        }
+
+    def sensitivity(self, num_records):
+        two = Sensitivity(2.0, Norm.L1, Relation.REPLACE_ONE, lower=0.0, upper=1.0 * num_records)
+        return dict.fromkeys(self.parts, two)
+
+    def threshold(self) -> int:
+        """The least noisy count that is released; public."""
+        return self.mechanism_in_force()[self.parts[0]].threshold()
+
+    def found(self, release) -> list[np.ndarray]:
+        """The released counts of each column, (n,): 0 where a level is not named."""
+        return [np.asarray(release.value[name]) for name in self.parts]
+
+
+SMALLEST, LARGEST = -20, 40  # powers of two: the least and the greatest size of a place but 0
+FINE, COARSE = 256, 2  # places for each doubling, of values and of distances
+
+
+@functools.cache
+def ends(signed: bool) -> np.ndarray:
+    """The ends of the public cells, ascending: 0 and +-2^(j/256) for values, 2^(j/2) for distances.
+
+    Cell k holds what is above end k - 1 and at most end k; there is one cell more than ends.
+    """
+    each = FINE if signed else COARSE
+    sizes = 2.0 ** (np.arange(SMALLEST * each, LARGEST * each + 1) / each)
+    return np.concatenate([-sizes[::-1], [0.0], sizes]) if signed else sizes
+
+
+@functools.cache
+def places(signed: bool) -> np.ndarray:
+    """A place within each cell: the geometric mean of its ends; the outermost cells of values are at infinity."""
+    grid = ends(signed)
+    inner = np.where(grid[1:] * grid[:-1] > 0.0, np.sign(grid[1:]) * np.sqrt(np.abs(grid[1:] * grid[:-1])), 0.0)
+    return np.concatenate([[-np.inf if signed else grid[0]], inner, [np.inf]])
+
+
+@frozen_pytree
+class ColumnQuantiles(PrivateQuery):
+    """The cell of a public grid that holds each quantile of each of d columns.
+
+    Statistic: for a column and a level a, the scores -max(#{values below the cell} - a n, a n - #{values not above
+    it}, 0) of all cells. data: (n, d) or more columns, of which the first d count, in their own units; a missing value
+    is below all cells or above, by the number of its record. about: (d,) public places; then the quantiles are those
+    of the distances from them.
+    Sensitivity: a replaced record moves every count by at most 1: 1 in Linf for each selection.
+    Privacy: epsilon-DP, the sum over the selections, which have equal shares (report-noisy-max).
+    Relation REPLACE_ONE. Source: docs/theory/private_bounds.md.
+
+    levels: the quantiles of every column. num_columns: d.
+    """
+
+    about: ArrayLike | None = None
+
+    levels: tuple[float, ...] = jax.tree.static(default=(0.5,))
+    num_columns: int = jax.tree.static(default=1)
+
+    method: ClassVar[str] = "private-bounds"
+    reads_missing: ClassVar[bool] = True
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.at_least(1, num_columns=self.num_columns)
+
+    @property
+    def parts(self) -> dict[str, tuple[int, float]]:
+        """name of a selection -> (column, level)."""
+        return {
+            f"{column:05d}-{place}": (column, level)
+            for column in range(self.num_columns)
+            for place, level in enumerate(self.levels)
+        }
+
+    def mechanism_in_force(self):
+        mechanism = ReportNoisyMax(epsilon=check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+        return divide(mechanism, dict.fromkeys(self.parts, Fraction(1, len(self.parts))))
+
+    def statistic(self, key, data):
+        """Scores of all cells, (cells,) for each selection."""
+        values = jnp.asarray(data)[:, : self.num_columns]
+        beyond = jnp.where(jnp.arange(values.shape[0]) % 2 == 0, -jnp.inf, jnp.inf)[:, None]
+        missing = jnp.isnan(values)
+        values = values if self.about is None else jnp.abs(values - jnp.asarray(self.about)[None, :])
+        ordered = jnp.sort(jnp.where(missing, beyond, values), axis=0)
+        grid, count = jnp.asarray(ends(self.about is None)), values.shape[0]
+        scores = {}
+        for name, (column, level) in self.parts.items():
+            up_to = jnp.searchsorted(ordered[:, column], grid, side="right")
+            below, through = jnp.append(0, up_to), jnp.append(up_to, count)
+            off = jnp.maximum(below - level * count, level * count - through)
+            scores[name] = -jnp.maximum(off, 0.0)
+        return scores
+
+    def sensitivity(self, num_records):
+        one = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ONE, lower=-1.0 * num_records, upper=0.0)
+        return dict.fromkeys(self.parts, one)
+
+    def found(self, release) -> np.ndarray:
+        """The released places, (d, levels)."""
+        at = [int(release.value[name]) for name in self.parts]
+        return places(self.about is None)[np.array(at)].reshape(self.num_columns, len(self.levels))
+
 
 WIDEST, LEAST = 2.0 ** (LARGEST + 1), 2.0**SMALLEST  # what lies beyond the grid is told from its last cell
 QUARTILES, CENTRE = "quartiles", "centre-spread"

@@ -20,7 +20,7 @@ from jaxdp._base.amounts import spent
 from jaxdp._base.arguments import MIN_EPSILON, USUAL_DELTA
 from jaxdp._base.display import duration, listing
 from jaxdp._base.keywords import complete
-from jaxdp.ask import reading
+from jaxdp.ask import pairs_plan, reading
 from jaxdp.ask.answer import epsilon_shown
 from jaxdp.ask.calls import ADJUSTMENTS, PairsOptions
 from jaxdp.ask.cautions import cautions
@@ -28,9 +28,10 @@ from jaxdp.ask.effects import effect_is, in_own_units, without_z
 from jaxdp.ask.independence import Query, require_size
 from jaxdp.ask.level_rules import level_rule_of_all, with_flags
 from jaxdp.ask.pair_answers import COLUMNS, PairAnswers
-from jaxdp.ask.pairs_in_chunks import FeatureColumns, TableInChunks
-from jaxdp.ask.pairs_requirements import (
+from jaxdp.ask.pairs_plan import (
     JOINT,
+    FeatureColumns,
+    TableInChunks,
     admitted_delta,
     is_said,
     require_columns,
@@ -378,11 +379,9 @@ class PairsQuery(TableQuery[PairAnswers]):
 
     def _power(self, test: Any, rows: int) -> dict[str, Any]:
         """How small an effect would have been found in a pair, and what a delta would change: public."""
-        from jaxdp.ask import pairs_power
-
         if not self.joint:
-            return pairs_power.of_single_pairs(self.asked, rows, self.level / len(self.asked))
-        return pairs_power.of_joint_release(self, test, self._described, rows, USUAL_DELTA, WORTH_A_DELTA)
+            return pairs_plan.of_single_pairs(self.asked, rows, self.level / len(self.asked))
+        return pairs_plan.of_joint_release(self, test, self._described, rows, USUAL_DELTA, WORTH_A_DELTA)
 
     def _row(self, query: Query, test: Any, result: Any) -> dict[str, Any]:
         """One pair by a test of its own."""

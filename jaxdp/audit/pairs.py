@@ -19,9 +19,9 @@ from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.discovery.spec import AUDITED_DELTA
 from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Geometric, Laplace, MaxNorm, RankThreshold, ReportNoisyMax
 from jaxdp.mechanisms.random_stopping import RandomStopping
+from jaxdp.mechanisms.selection import TopK
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothStudent
 from jaxdp.mechanisms.sparse_vector import SparseVector
-from jaxdp.mechanisms.top_k import TopK
 from jaxdp.noise import lattice
 
 FAR = 100.0  # half width of the public range, in units of the bound

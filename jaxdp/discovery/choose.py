@@ -292,7 +292,7 @@ def pc_with(entry: catalogue.Entry) -> Search:
     )
     @flat(PCOptions)
     def pc_with_test(key, data, *, accept_coarse_cells=False, **how: Unpack[PCOptions]) -> Graph:
-        from jaxdp.independence.by_name import ByName
+        from jaxdp.independence.recommended import ByName
 
         own = complete(PCOptions, how)
         fields = (("accept_coarse_cells", True),) if accept_coarse_cells else ()

@@ -62,7 +62,7 @@ class SearchAudit:
     """One way in which a whole search is audited; its name is that of the search, with the label if there is one.
 
     options: arguments of the search beyond epsilon. build: epsilon -> search(key, records), or its place
-    "package.module:function", where epsilon is no argument. walked: `many_runs.walk` can run it; otherwise runs are
+    "package.module:function", where epsilon is no argument. walked: `searches.walk` can run it; otherwise runs are
     made one by one. delta: of the claim. pilot: name of the walked audit, fast and alike, whose runs choose among the
     pairs; default itself. neighbours: place of a fixed pair of records, in place of an attack. flawed: the claim is
     false. given: answers of the first selections, the same in all runs, so that the law of the rest is audited, which

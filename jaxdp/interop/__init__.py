@@ -19,7 +19,7 @@ _EXPORTS = {
     "lomas_querier": "lomas",
     "opendp_measurement": "opendp",
     "pgmpy_ci_test": "pgmpy",
-    "stand_in": "stand_in_table",
+    "stand_in": "dowhy",
     "tigramite_test": "tigramite",
 }
 

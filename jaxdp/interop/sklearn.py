@@ -26,7 +26,7 @@ from jaxdp._base.owner import OWNER
 from jaxdp.accounting.composition import compose
 from jaxdp.accounting.ledger import BudgetExhausted
 from jaxdp.ask.independence import Query
-from jaxdp.ask.pairs_requirements import require_reachable, with_more_draws
+from jaxdp.ask.pairs_plan import require_reachable, with_more_draws
 from jaxdp.ask.reading import Table
 from jaxdp.ask.session import Session
 from jaxdp.ask.table_query import account_of

@@ -9,8 +9,7 @@ import yaml
 import jaxdp
 from jaxdp.accounting import privacy_unit, registry
 from jaxdp.accounting.ledger import Ledger
-from jaxdp.ask.column_levels import ColumnLevels
-from jaxdp.ask.column_quantiles import ColumnQuantiles
+from jaxdp.ask.draft_schema import ColumnLevels, ColumnQuantiles
 from jaxdp.cli.main import main
 
 # As the registry's own schema requires them (schemas/deployments-schema.yaml of its repository, July 2026).

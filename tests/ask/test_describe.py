@@ -10,9 +10,17 @@ import pytest
 
 import jaxdp
 from jaxdp import audit
-from jaxdp.ask.column_counts import MAX_BINS, MIN_BINS, ColumnCounts, default_bins
-from jaxdp.ask.describe import DescribeQuery, Intervals, cells_of, in_own_units
-from jaxdp.ask.value_cells import ValueCells
+from jaxdp.ask.describe import (
+    MAX_BINS,
+    MIN_BINS,
+    ColumnCounts,
+    DescribeQuery,
+    Intervals,
+    ValueCells,
+    cells_of,
+    default_bins,
+    in_own_units,
+)
 from jaxdp.cli.main import main
 from jaxdp.core import Norm
 from jaxdp.data.dataset import Data

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.ask.column_quantiles import ColumnQuantiles, ends, places
-from jaxdp.ask.draft_schema import CENTRE, QUARTILES, DraftQuery, outward
+from jaxdp.ask.draft_schema import CENTRE, QUARTILES, ColumnQuantiles, DraftQuery, ends, outward, places
 from jaxdp.cli import schema as schema_command
 from jaxdp.cli.main import main
 from jaxdp.data.schema import Schema

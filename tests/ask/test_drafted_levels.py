@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.ask.column_levels import ColumnLevels
-from jaxdp.ask.draft_schema import DraftQuery
+from jaxdp.ask.draft_schema import ColumnLevels, DraftQuery
 from jaxdp.cli.main import main
 from jaxdp.data import parse_report
 from jaxdp.data.column_rules import STABILITY

@@ -18,7 +18,7 @@ from jaxdp._base.display import duration
 from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting.renyi import zcdp_rho
 from jaxdp.ask import pairs as pairs_query
-from jaxdp.ask import pairs_power
+from jaxdp.ask import pairs_plan
 from jaxdp.ask.calls import ADJUSTMENTS
 from jaxdp.ask.pair_answers import COLUMNS
 from jaxdp.ask.pairs import PairsQuery
@@ -401,8 +401,8 @@ def test_the_time_that_is_told_is_the_time_from_then_on(monkeypatch, method):
 
     monkeypatch.setattr(core, "run_opened", run)
     monkeypatch.setattr(pair_by_pair, "time", SimpleNamespace(perf_counter=lambda: clock.now))
-    monkeypatch.setattr(pairs_power, "of_joint_release", plan)
-    monkeypatch.setattr(pairs_power, "of_single_pairs", plan)
+    monkeypatch.setattr(pairs_plan, "of_joint_release", plan)
+    monkeypatch.setattr(pairs_plan, "of_single_pairs", plan)
     account = SimpleNamespace(require=lambda cost: None, charge=lambda *of: None)
     query = PairsQuery.of(schema_of(SCHEMA), columns=["two", "other", "grade"], epsilon=6.0, method=method)
     query.ask(

@@ -107,7 +107,7 @@ def test_a_named_test_is_built_for_the_columns_of_each_query():
     """As `jaxdp test` builds it: partition-gcm standardises on a schema's columns, by scales of their kind."""
     found = jaxdp.catalogue.find("partition-gcm")
     asked = choose.catalogue.Entry(found.spec, found.cls)
-    from jaxdp.independence.by_name import ByName
+    from jaxdp.independence.recommended import ByName
 
     table = records()
     for query in ((0, 1), (0, 3)):
@@ -120,7 +120,7 @@ def test_a_named_test_is_built_for_the_columns_of_each_query():
 
 
 def test_a_decision_is_made_at_the_level_of_the_search():
-    from jaxdp.independence.by_name import ByName
+    from jaxdp.independence.recommended import ByName
 
     entry = jaxdp.catalogue.find("local-permutation")
     data = records().query(0, 1, (2,), entry.spec.columns is jaxdp.Columns.SCORES)

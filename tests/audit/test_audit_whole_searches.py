@@ -10,7 +10,7 @@ import scipy.stats
 
 from jaxdp import audit
 from jaxdp.audit import catalogue, searches
-from jaxdp.audit.many_runs import walk
+from jaxdp.audit.searches import walk
 from jaxdp.discovery import spec
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.methods import priv_pc

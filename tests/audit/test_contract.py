@@ -19,7 +19,7 @@ from jaxdp.audit import bounds
 from jaxdp.core import PrivateTest
 from jaxdp.data.dataset import Data
 from jaxdp.examples import Example
-from jaxdp.mechanisms.top_k import TopK
+from jaxdp.mechanisms.selection import TopK
 from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 PRIVATE = [case for case in CASES if case.private]

@@ -14,14 +14,12 @@ from cases import ATTACKED
 from queries import defined
 
 from jaxdp import catalogue, core
-from jaxdp.ask.column_counts import ColumnCounts
-from jaxdp.ask.column_levels import ColumnLevels
-from jaxdp.ask.column_quantiles import ColumnQuantiles
+from jaxdp.ask.describe import ColumnCounts
+from jaxdp.ask.draft_schema import ColumnLevels, ColumnQuantiles
 from jaxdp.core import PrivateQuery, Sequential
-from jaxdp.independence.by_name import ByName
 from jaxdp.independence.continuous.moment_stages import PrivateSpreads
-from jaxdp.independence.recommended import Recommended
-from jaxdp.independence.tables.of_persons import SpreadOfPersons
+from jaxdp.independence.recommended import ByName, Recommended
+from jaxdp.independence.tables.noisy_table import SpreadOfPersons
 
 TESTS = Path(__file__).parents[1]
 # Of a query that no case attacks: the file that does, or why there is nothing to attack.

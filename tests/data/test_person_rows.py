@@ -15,7 +15,7 @@ from jaxdp.audit import attack, cases, contract
 from jaxdp.data.dataset import Column, Domain
 from jaxdp.data.person_rows import DRAWS, PersonRows
 from jaxdp.data.units import Units
-from jaxdp.independence.tables.of_persons import SpreadOfPersons
+from jaxdp.independence.tables.noisy_table import SpreadOfPersons
 from jaxdp.privacy import Cost, Relation
 from jaxdp.results import Release
 

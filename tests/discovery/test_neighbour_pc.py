@@ -17,7 +17,7 @@ from jaxdp.core import Relation
 from jaxdp.data.dataset import BINARY, CONTINUOUS, Column
 from jaxdp.data.records import Records
 from jaxdp.discovery.engine.max_min_budget import Budget
-from jaxdp.discovery.engine.neighbour_scores import CHANCE, SENSITIVITY, WIDTH, NeighbourScores
+from jaxdp.discovery.methods.neighbour_pc import CHANCE, SENSITIVITY, WIDTH, NeighbourScores
 from jaxdp.discovery.spec import Setting, forecasts
 from jaxdp.noise.recorder import Tape
 from jaxdp.randomness.keys import RecordedKey

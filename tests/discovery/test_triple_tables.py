@@ -9,7 +9,7 @@ from jaxdp.core import Relation
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.directions import Contrasts
 from jaxdp.discovery.engine.number_noise import NormalNoise
-from jaxdp.discovery.engine.triple_tables import BLUR, BOTH, CAP, EFFECT, TripleTables, evidence
+from jaxdp.discovery.methods.max_min_pc import BLUR, BOTH, CAP, EFFECT, TripleTables, evidence
 from jaxdp.noise.recorder import Tape
 from jaxdp.randomness.keys import RecordedKey
 

@@ -28,7 +28,7 @@ from jaxdp import audit, core
 from jaxdp.audit import epsilon as bounds
 from jaxdp.audit import record, sensitivity
 from jaxdp.data.person_rows import PersonRows
-from jaxdp.independence.tables import of_persons
+from jaxdp.independence.tables import noisy_table
 from jaxdp.mechanisms import Split
 from jaxdp.mechanisms.smooth_sensitivity import SmoothGaussian, SmoothLaplace
 from jaxdp.mechanisms.sparse_vector import ReleasedState, SparseVector
@@ -500,7 +500,7 @@ def no_weight(monkeypatch):
     1.0,
 )
 def half_of_the_spread(monkeypatch):
-    monkeypatch.setattr(of_persons, "SPREAD", 2.0)
+    monkeypatch.setattr(noisy_table, "SPREAD", 2.0)
 
 
 @mutant(

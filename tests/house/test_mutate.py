@@ -28,8 +28,8 @@ def mutants():
         (STAGES, "COUNT_L2", "2.0", "1.8"),
         (STAGES, "SCORE_SENSITIVITY", "4.0", "3.6"),
         ("jaxdp/mechanisms/sparse_vector.py", "scales", "2.0", "1.8"),
-        ("jaxdp/mechanisms/gaussian.py", "selector", "8.0", "8.8"),
-        ("jaxdp/mechanisms/gaussian.py", "scale", "2.0", "1.8"),
+        ("jaxdp/mechanisms/additive.py", "selector", "8.0", "8.8"),
+        ("jaxdp/mechanisms/additive.py", "scale", "2.0", "1.8"),
         ("jaxdp/discovery/methods/pc.py", "_private_answers", "asked", "0"),
     ],
 )

@@ -11,8 +11,8 @@ from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.discovery.engine.checkpoint import keeping
 from jaxdp.mechanisms import MaxNorm
 from jaxdp.mechanisms.law import Law
+from jaxdp.mechanisms.selection import TopK
 from jaxdp.mechanisms.sparse_vector import SparseVector
-from jaxdp.mechanisms.top_k import TopK
 from jaxdp.noise.recorder import Tape
 from jaxdp.noise.source import FloatNoise, LatticeNoise, RecordedNoise, source_from_key
 from jaxdp.randomness.keys import RecordedKey

@@ -28,8 +28,8 @@ from jaxdp.data.networks import Network, Variable, read_bif
 from jaxdp.discovery import cpdag_of
 from jaxdp.discovery.engine import directions
 from jaxdp.discovery.engine.arrow_trust import Shown, Trust
-from jaxdp.discovery.engine.triple_tables import TripleTables
 from jaxdp.discovery.methods import max_min_pc as search
+from jaxdp.discovery.methods.max_min_pc import TripleTables
 from jaxdp.simulate.designs.networks import sample_network
 
 FILE, PAGE = pathlib.Path(__file__).with_suffix(".jsonl"), pathlib.Path("docs/theory/max_min_pc.md")

@@ -22,7 +22,7 @@ from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 EXAMPLE = {"enforce_rule": False}
 
-WORST = "jaxdp.independence.continuous.worst_pairs_neighbours"
+WORST = "jaxdp.independence.continuous.worst_pairs"
 
 _BAND = Example(
     examples.continuous,
@@ -83,14 +83,12 @@ chosen_cells = (
 
 FIELDS = {"num_rotations": 1, "enforce_rule": False, "caliper": math.inf}
 
-WORST_contrast_features = "jaxdp.independence.continuous.worst_pairs_windows"
-
 _CONTRAST_FEATURES = Example(
     functools.partial(examples.continuous, dim=2),
     null=functools.partial(examples.gradual, dim=2),
     fields=FIELDS,
     attack_tightness=0.99,
-    worst_pairs=f"{WORST_contrast_features}:found",
+    worst_pairs=f"{WORST}:found",
     search=PairSearch(records=16),
     min_records=16,
 )
@@ -151,14 +149,12 @@ crt = (
     ),
 )
 
-WORST_feature_gcm = "jaxdp.independence.continuous.worst_pairs_features"
-
 _FEATURES = Example(
     examples.continuous,
     null=examples.gradual,
     fields={"enforce_rule": False},
     attack_tightness={"sums": 1.0, "squares": 0.98},
-    worst_pairs=f"{WORST_feature_gcm}:between",
+    worst_pairs=f"{WORST}:between_features",
     search=PairSearch(records=13),
 )
 
@@ -176,7 +172,7 @@ feature_gcm = (
             "FeatureGCM.sums": 1.0,
             "FeatureGCM.squares": BestKnown(0.9, "noisy centres are in nobody's hands; 0.98 about known ones"),
         },
-        worst_pairs=f"{WORST_feature_gcm}:between_in_a_schema",
+        worst_pairs=f"{WORST}:between_features_in_a_schema",
         coupled=True,
     ),
 )
@@ -196,16 +192,14 @@ linear_regression = residual_examples.SLOPES
 logistic_regression = logistic_examples.EXAMPLES
 poisson_regression = poisson_examples.EXAMPLES
 m_estimator = m_estimator_examples.EXAMPLES
-_WORST = "jaxdp.independence.continuous.worst_pairs_permutations"
-
 local_permutation = (
     Example(
         examples.continuous,
         null=functools.partial(examples.leaning_codes, levels=(5, 7, 4)),
         fields={"num_permutations": 39},
         attack_tightness={"greater.0": 1.0, "greater.1": 1.0, "less.0": 1.0, "less.1": 1.0},
-        worst_pairs=f"{_WORST}:permutations",
-        search=PairSearch(held=("z",), view=f"{_WORST}:sorted_copies"),
+        worst_pairs=f"{WORST}:permutations",
+        search=PairSearch(held=("z",), view=f"{WORST}:sorted_copies"),
         audit=AuditSettings(data=examples.twins),
         coupled=True,
     ),
@@ -214,7 +208,6 @@ local_permutation = (
 mean_difference = mean_examples.MEANS
 partial_correlation = residual_examples.CORRELATIONS
 partition_gcm = partition_examples.EXAMPLES
-_WORST_private_crt = "jaxdp.independence.continuous.worst_pairs_ridge"
 _DRAWN = "the same bound as of the observed sum, but residuals of resamples are drawn, not chosen"
 
 private_crt = (
@@ -223,7 +216,7 @@ private_crt = (
         null=confounder.sine_confounder,
         fields={"law": examples.LAW, "num_resamples": 39},
         attack_tightness={"0": 1.0, "1": 1.0},
-        worst_pairs=f"{_WORST_private_crt}:rows_turned",
+        worst_pairs=f"{WORST}:rows_turned",
         search=PairSearch(records=13),
         audit=AuditSettings(examples.strong, fields={"law": examples.LAW, "num_resamples": 19}),
         coupled=True,
@@ -234,7 +227,7 @@ private_crt = (
         fields={"law": examples.LAW, "kernel": RBF(lengthscale=1.0), "ridge": 1.0, "num_resamples": 39},
         label="kernel",
         attack_tightness={"0": 0.98, "1": BestKnown(0.7, _DRAWN)},
-        worst_pairs=f"{_WORST_private_crt}:clusters",
+        worst_pairs=f"{WORST}:clusters",
         coupled=True,
     ),
 )
@@ -256,7 +249,7 @@ private_gcm = (
         null=confounder.sine_confounder,
         fields={"ridge": 1.0},
         attack_tightness=BestKnown(0.75, _JOINT),
-        worst_pairs="jaxdp.independence.continuous.worst_pairs_ridge:clusters",
+        worst_pairs=f"{WORST}:clusters",
         audit=AuditSettings(data=examples.continuous),
     ),
 )

@@ -37,7 +37,7 @@ micr_geometric_split = mic.micr_geometric
 
 micr_laplace_paper = (dataclasses.replace(mic.micr_laplace[0], attack_tightness=BestKnown(0.24, _LOOSE)),)
 
-_WORST = "jaxdp.independence.continuous.worst_pairs_ridge:clusters"
+_WORST = "jaxdp.independence.continuous.worst_pairs:clusters"
 
 private_crt_paper = (
     Example(

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from jaxdp._base import check
 from jaxdp.core import Account, Norm, Relation, Sensitivity, Sequential, public_shapes, release_opened
@@ -28,10 +30,9 @@ from jaxdp.discovery.engine.directions import Rule
 from jaxdp.discovery.engine.hardly_nearer import hardly_nearer
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
-from jaxdp.discovery.engine.moment_scores import MomentScores
 from jaxdp.discovery.engine.near_copies import near_copies
 from jaxdp.discovery.engine.session import searched
-from jaxdp.discovery.engine.skeleton import find_skeleton
+from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.methods.table_pc import z_threshold
 from jaxdp.discovery.spec import SearchAudit, SearchSpec, Setting, coded, search
@@ -40,7 +41,69 @@ from jaxdp.independence.continuous.moment_test import CENTRE_SHARE, SCALE_SHARE
 from jaxdp.independence.continuous.winsorised_rho import WinsorisedPartialCorrelation
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
-from jaxdp.statistics import moments
+from jaxdp.statistics import moments, partial_correlations
+
+BATCH = 256
+LEAST = 1e-37  # p-value, near the smallest float32
+
+
+@jax.jit
+def _estimates(found, law, x, y, given):
+    """Partial correlations and their p-values, noise counted: arrays (Q,).
+
+    The noise of an estimate is a sum of many; one of the same variance has tails at least as heavy.
+    """
+
+    def one(x, y, given):
+        null, _ = partial_correlations.partial_correlation(found, x, y, given)
+        return null.value, null.sd, jnp.sqrt(jnp.sum(null.noise**2))
+
+    value, sd, noise = jax.vmap(one)(x, y, given)
+    return value, law.combined_p_value(value, sd, noise[:, None])
+
+
+class MomentScores:
+    """Scores of queries about nodes, each of which has one column of the matrix or several (indicators of levels).
+
+    law: the mechanism that released the matrix, whose noise has that law.
+    """
+
+    def __init__(self, found: partial_correlations.Correlations, columns, law):
+        self._found, self._law = found, law
+        ends = np.cumsum([0, *map(moment_columns.width, columns)])
+        self._columns = [range(start, end) for start, end in itertools.pairwise(ends)]
+        self._size = int(ends[-1])
+
+    def scores(self, queries: Sequence[CIQuery]) -> np.ndarray:
+        """(Q, 2): partial correlation and |z| of each query; the strongest of several pairs, Bonferroni counted."""
+        rows = [(k, x, y) for k, (i, j, _) in enumerate(queries) for x in self._columns[i] for y in self._columns[j]]
+        given = np.zeros((len(queries), self._size), bool)
+        for k, (_, _, nodes) in enumerate(queries):
+            given[k, [column for node in nodes for column in self._columns[node]]] = True
+        value, p_value = self._asked(np.array(rows), given)
+        sizes = -ndtri(0.5 * np.clip(p_value, LEAST, 1.0))
+        best = np.zeros((len(queries), 2))
+        for (k, _, _), r, z in zip(rows, value, sizes, strict=True):
+            if z >= best[k, 1]:
+                best[k] = r, z
+        counts = np.array([len(self._columns[i]) * len(self._columns[j]) for i, j, _ in queries])
+        several = counts > 1
+        best[several, 1] = -ndtri(np.minimum(0.5, counts[several] * ndtr(-best[several, 1])))
+        return best
+
+    def _asked(self, rows: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Estimates of (query, x, y) rows, in batches of one compiled size."""
+        found = []
+        for start in range(0, len(rows), BATCH):
+            part = rows[start : start + BATCH]
+            full = np.concatenate([part, np.repeat(part[:1], BATCH - len(part), axis=0)])
+            value, p_value = _estimates(
+                self._found, self._law, *(jnp.asarray(v) for v in (full[:, 1], full[:, 2], given[full[:, 0]]))
+            )
+            found.append((np.asarray(value)[: len(part)], np.asarray(p_value, float)[: len(part)]))
+        value, p_value = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return value, p_value
+
 
 LEVEL = 0.01
 MAX_ORDER = 3

@@ -8,7 +8,7 @@ from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_g
 from jaxdp.simulate import examples
 from jaxdp.simulate.designs import confounder
 
-WORST = "jaxdp.independence.continuous.worst_pairs_partition"
+WORST = "jaxdp.independence.continuous.worst_pairs"
 ONE_CELL = "one cell: the bound of V is that of a record that moves between two cells, which data without z have not"
 REACHED = {"covariance": 0.97, "variance": 1.0}
 SEARCH = PairSearch(records=81)

@@ -22,8 +22,8 @@ from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitiv
 from jaxdp.independence.tables.case_control import CaseControlTest
 from jaxdp.independence.tables.margin_adaptive import BISECTED, MarginAdaptive, distance_scores
 from jaxdp.mechanisms import Laplace
+from jaxdp.mechanisms.selection import AUTO, TopK
 from jaxdp.mechanisms.sparse_vector import SparseVector, exponential_gap_tail
-from jaxdp.mechanisms.top_k import AUTO, TopK
 from jaxdp.noise import survival as tail
 from jaxdp.noise.source import Source, require_source
 from jaxdp.randomness import keys, threefry_words

@@ -14,7 +14,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.variants.score_order import CHOICE, LINES, MEAN, MODEL
 from jaxdp.independence.variants.score_test import ScoreTest
-from jaxdp.mechanisms.top_k import TopK
+from jaxdp.mechanisms.selection import TopK
 from jaxdp.spec import SELECTION, TestSpec
 from jaxdp.statistics import partition
 

@@ -22,9 +22,8 @@ from jaxdp.independence.tables.gwas import (
     first_threshold,
 )
 from jaxdp.independence.tables.unit_circle import UnitCircle
-from jaxdp.mechanisms.noisy_max import ExponentialMechanism
+from jaxdp.mechanisms.selection import ExponentialMechanism, TopK, peeled
 from jaxdp.mechanisms.sparse_vector import exponential_gap_tail
-from jaxdp.mechanisms.top_k import TopK, peeled
 from jaxdp.noise.lattice import SELECTION_LIMIT
 from jaxdp.noise.source import FloatNoise, LatticeNoise
 from jaxdp.published.unit_circle import PaperFirstTables, PaperThresholdNoise
@@ -239,7 +238,7 @@ def test_selection_by_permute_and_flip_loses_epsilon_and_no_more():
 
 def test_many_scores_are_selected_by_permute_and_flip(monkeypatch):
     """Simulated ordered pairs of four scores, where three are many, against the exact law."""
-    monkeypatch.setattr("jaxdp.mechanisms.top_k.SELECTION_LIMIT", 3)
+    monkeypatch.setattr("jaxdp.mechanisms.selection.SELECTION_LIMIT", 3)
     scores, epsilon = np.array([0.0, 1.0, 2.0, -1.0]), 3.0
     sensitivity = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ATTRIBUTE)
 

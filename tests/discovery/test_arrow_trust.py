@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from experiments.evidence.discovery import arrow_shares
-from jaxdp.discovery.engine.arrow_trust import OFFSET, Shown, Trust, cycles, leftover
-from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
-from jaxdp.discovery.engine.directions import Rule
+from jaxdp.discovery.engine.directions import OFFSET, Rule, Shown, Trust, by_one_release, cycles, leftover
 from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.methods import neighbour_pc
 from jaxdp.discovery.spec import Setting

@@ -7,9 +7,7 @@ import pytest
 
 import jaxdp
 from jaxdp import discovery
-from jaxdp.discovery.engine.arrow_trust import Shown, Trust
-from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
-from jaxdp.discovery.engine.directions import Rule
+from jaxdp.discovery.engine.directions import Rule, Shown, Trust, by_one_release
 from jaxdp.discovery.engine.knowledge import Known
 
 

@@ -16,13 +16,13 @@ import jaxdp
 from jaxdp.core import Relation
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine import directions
-from jaxdp.discovery.engine.arrow_trust import Shown
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.directions import (
     RARE,
     Contrasts,
     Orientation,
     Rule,
+    Shown,
     _by_parents,
     oriented,
 )

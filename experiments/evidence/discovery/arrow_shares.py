@@ -32,7 +32,7 @@ from experiments.evidence.discovery.networks import Recipe, made
 from jaxdp import discovery
 from jaxdp.data.networks import read_bif
 from jaxdp.discovery import cpdag_of
-from jaxdp.discovery.engine.arrow_trust import OFFSET, Shown, Trust
+from jaxdp.discovery.engine.directions import OFFSET, Shown, Trust
 from jaxdp.discovery.methods import max_min_pc, moment_pc, neighbour_pc, table_pc
 from jaxdp.discovery.spec import Setting
 from jaxdp.simulate.designs.networks import sample_network

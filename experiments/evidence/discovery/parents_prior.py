@@ -27,7 +27,7 @@ from jaxdp import discovery
 from jaxdp.data.networks import Network, Variable, read_bif
 from jaxdp.discovery import cpdag_of
 from jaxdp.discovery.engine import directions
-from jaxdp.discovery.engine.arrow_trust import Shown, Trust
+from jaxdp.discovery.engine.directions import Shown, Trust
 from jaxdp.discovery.methods import max_min_pc as search
 from jaxdp.discovery.methods.max_min_pc import TripleTables
 from jaxdp.simulate.designs.networks import sample_network

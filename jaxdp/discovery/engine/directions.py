@@ -1,21 +1,91 @@
 """Which way edges point, from noisy contrasts of unshielded triples. Post-processing of released numbers only.
 
-Theory: docs/theory/max_min_pc.md#directions.
+Theory: docs/theory/max_min_pc.md#directions. Where one release answers any number of queries, contrasts of |z| cost
+nothing more: read off separating sets, a pair that lacks power would make a collider of every common neighbour. A
+contrast asks how much nearer to independence the common neighbour brings the pair, and all of them decide together.
+
+Shares of arrows follow from the numbers of one skeleton. False and missing edges make arrows wrong of which each number
+is sure, and public things tell skeletons with many such edges from others: cycles, pairs without an edge that stay
+dependent, the number of columns and the noise. Fitted and measured on random models: docs/discovery.md#arrow-shares.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 from scipy.special import betaln, gammaln
 
-from jaxdp.discovery.engine.arrow_trust import Shown, Trust, cycles
-from jaxdp.discovery.engine.number_noise import NumberNoise
-from jaxdp.discovery.engine.orientation import colliders_of, compelled, orient_colliders
+from jaxdp.data.records import Records, RecordsInChunks
+from jaxdp.discovery.engine import false_edges
+from jaxdp.discovery.engine.knowledge import Known
+from jaxdp.discovery.engine.max_min_scores import MaxMinScores
+from jaxdp.discovery.engine.number_noise import NormalNoise, NumberNoise
+from jaxdp.discovery.engine.orientation import colliders_of, compelled, orient_colliders, unshielded
+from jaxdp.discovery.engine.session import Session
+from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton
+from jaxdp.discovery.graph import Decision, Graph
+
+OFFSET = 0.1  # added to the leftover dependence, whose logarithm counts
+LOUDEST = 4.0  # sds to which the |z| of a pair counts: a missing edge, not how strong it is
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """What a found graph shows of its edges, public.
+
+    cycles: independent cycles of the skeleton per column. leftover: mean square of the least |z| of the pairs that no
+    edge joins; about 1 and less where they are independent given some set; None where that is not released.
+    """
+
+    cycles: float
+    leftover: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Trust:
+    """What is right of a share of 1: expit(constant - per_cycle cycles - per_leftover log(OFFSET + leftover)).
+
+    The last term is 0 where the leftover is not released. per_few, per_noise: what `at` takes off the constant.
+    """
+
+    constant: float
+    per_cycle: float = 0.0
+    per_leftover: float = 0.0
+    per_few: float = 0.0
+    per_noise: float = 0.0
+
+    def at(self, columns: int, noise: float) -> Trust:
+        """Of so many columns, and noise of a draw per column, in thousandths of the records: less of few, and of noise.
+
+        Edges of few columns are many for each of them, and noise leaves edges out: cycles do not show those.
+        """
+        return Trust(self.constant - self.per_few / columns - self.per_noise * noise, self.per_cycle, self.per_leftover)
+
+    def of(self, shown: Shown) -> float:
+        """Of the arrows of a graph that shows this."""
+        odds = self.constant - self.per_cycle * shown.cycles
+        if shown.leftover is not None:
+            odds -= self.per_leftover * math.log(OFFSET + shown.leftover)
+        return 1.0 / (1.0 + math.exp(-odds))
+
+
+def cycles(skeleton: np.ndarray) -> float:
+    """Independent cycles of a symmetric skeleton (d, d) per column: edges beyond those of a spanning forest."""
+    component = np.arange(len(skeleton))
+    edges = np.argwhere(np.triu(skeleton))
+    for i, j in edges:
+        component[component == component[j]] = component[i]
+    return (len(edges) - len(skeleton) + len(np.unique(component))) / len(skeleton)
+
+
+def leftover(least: np.ndarray) -> float | None:
+    """Mean square of the least |z| of pairs without an edge, each at most LOUDEST; None without such a pair."""
+    return float(np.mean(np.minimum(least, LOUDEST) ** 2)) if len(least) else None
+
 
 Triple = tuple[int, int, int]
 
@@ -288,3 +358,65 @@ def _dag(num_nodes: int, edges, heads) -> np.ndarray:
     for (i, j), head in zip(edges, heads, strict=True):
         dag[(i, j) if head == j else (j, i)] = True
     return dag
+
+
+ORDER = 2  # largest set of the queries that directions rest on
+SD = math.sqrt(2.0)  # of a difference of two |z|, at most
+MEAN = 3.0  # sds; medians were 2.8 of colliders and 3.7 of others on the models of docs/theory/neighbour_pc.md
+
+
+def by_one_release(
+    adjacency: np.ndarray,
+    sizes: Callable[[Sequence[CIQuery]], np.ndarray],
+    facts: Known,
+    max_order: int | None,
+    rule: Rule,
+) -> Orientation | None:
+    """Directions of a skeleton (d, d); None where no triple has a contrast. sizes: |z| of queries."""
+
+    def scores(queries):
+        return sizes(queries) if queries else np.zeros(0), np.zeros(len(queries))
+
+    found = MaxMinScores((0,) * len(adjacency), scores, ORDER if max_order is None else min(max_order, ORDER), facts)
+    found.add([(int(i), int(j)) for i, j in np.argwhere(np.triu(adjacency))])
+    triples = unshielded(adjacency)
+    values = found.contrast(triples) if triples else np.zeros(0)
+    asked = np.flatnonzero(np.isfinite(values))
+    if not asked.size:
+        return None
+    contrasts = Contrasts([triples[place] for place in asked], values[asked], NormalNoise(SD), 0, None, MEAN)
+    apart = np.triu(~(adjacency | facts.forbidden), 1)
+    shown = Shown(cycles(adjacency), leftover(found.minimum[apart]))
+    return oriented(adjacency, contrasts, facts.against_time(), rule, shown)
+
+
+def graph_by_one_release(
+    session: Session,
+    records: Records | RecordsInChunks,
+    sizes: Callable[[Sequence[CIQuery]], np.ndarray],
+    threshold: float,
+    max_order: int | None,
+    facts: Known,
+    rule: Rule,
+) -> tuple[Graph, str]:
+    """The graph of PC, its edges less those that chance explains, and a sentence about its directions.
+
+    sizes: |z| of queries, below the threshold where they are independent; decisions hold the least of each pair.
+    """
+    decisions: dict[tuple[int, int], Decision] = {}
+
+    def ask(queries):
+        values = sizes(queries)
+        for (i, j, given), z in zip(queries, values, strict=True):
+            weakest = decisions.get((i, j))
+            if weakest is None or z < weakest.value:
+                decisions[i, j] = Decision(i, j, given, bool(z < threshold), float(z), 0.0)
+        return [bool(z < threshold) for z in values]
+
+    skeleton = find_skeleton(len(records.columns), ask, max_order=max_order, batched=True, known=facts)
+    kept, told = false_edges.without_chance(skeleton, decisions, false_edges.SHARE)
+    graph = session.graph(records, dataclasses.replace(kept, separators={}), told)
+    directed = by_one_release(kept.adjacency, sizes, facts, max_order, rule)
+    if directed is None:
+        return graph, ""
+    return dataclasses.replace(graph, cpdag=directed.cpdag, arrow_shares=directed.arrow_shares), directed.sentence

@@ -21,10 +21,9 @@ from jaxdp._base import check
 from jaxdp.core import Account, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine import false_edges
-from jaxdp.discovery.engine.arrow_trust import Trust
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
-from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, Triple, oriented
+from jaxdp.discovery.engine.directions import Contrasts, Orientation, Rule, Triple, Trust, oriented
 from jaxdp.discovery.engine.hardly_nearer import GROWTH, rounded_up
 from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
 from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, ROUND_UP, Budget, Shares

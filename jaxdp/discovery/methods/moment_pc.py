@@ -22,18 +22,15 @@ from jaxdp.core import Account, Norm, Relation, Sensitivity, Sequential, public_
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.records import Records, RecordsInChunks, as_records
-from jaxdp.discovery.engine import false_edges
-from jaxdp.discovery.engine.arrow_trust import Trust
 from jaxdp.discovery.engine.checkpoint import described
-from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
-from jaxdp.discovery.engine.directions import Rule
+from jaxdp.discovery.engine.directions import Rule, Trust, graph_by_one_release
 from jaxdp.discovery.engine.hardly_nearer import hardly_nearer
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.engine.near_copies import near_copies
 from jaxdp.discovery.engine.session import searched
-from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton
-from jaxdp.discovery.graph import Decision, Graph
+from jaxdp.discovery.engine.skeleton import CIQuery
+from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.methods.table_pc import z_threshold
 from jaxdp.discovery.spec import SearchAudit, SearchSpec, Setting, coded, search
 from jaxdp.independence.continuous import moment_columns, validity
@@ -203,30 +200,16 @@ def moment_pc(
         bare = dataclasses.replace(released, certificates=(), earlier=())
         found, narrow = _correlations(_last_stage(test, features), bare)
         scores = MomentScores(found, records.columns, budget.whole)
-        decisions: dict[tuple[int, int], Decision] = {}
-
-        def ask(queries):
-            values = scores.scores(queries)
-            for (i, j, given), (_, z) in zip(queries, values, strict=True):
-                weakest = decisions.get((i, j))
-                if weakest is None or z < weakest.value:
-                    decisions[i, j] = Decision(i, j, given, bool(z < threshold), float(z), 0.0)
-            return [bool(z < threshold) for z in values[:, 1]]
-
-        skeleton = find_skeleton(len(records.columns), ask, max_order=order, batched=True, known=facts)
-        kept, told = false_edges.without_chance(skeleton, decisions, false_edges.SHARE)
-        graph = session.graph(records, dataclasses.replace(kept, separators={}), told)
-        directed = by_one_release(kept.adjacency, lambda asked: scores.scores(asked)[:, 1], facts, order, ARROWS)
-        if directed is not None:
-            graph = dataclasses.replace(graph, cpdag=directed.cpdag, arrow_shares=directed.arrow_shares)
+        graph, directions = graph_by_one_release(
+            session, records, lambda asked: scores.scores(asked)[:, 1], threshold, order, facts, ARROWS
+        )
         few = test.validity(public_shapes(features)).verdict == validity.REFUSE
         hidden = _names(records, narrow)
         caution = hardly_nearer(
             Setting(tuple(records.levels), records.num_records, epsilon, delta), weakest_line, HARDLY_NEARER
         )
         copies = near_copies(records.names, _copies(records, scores))
-        said = [caution, copies, NARROW.format(hidden) * bool(hidden), MODEL, FEW * few]
-        said += [] if directed is None else [directed.sentence]
+        said = [caution, copies, NARROW.format(hidden) * bool(hidden), MODEL, FEW * few, directions]
         return dataclasses.replace(graph, note=" ".join(filter(None, said)))
 
     return searched(

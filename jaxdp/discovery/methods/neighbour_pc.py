@@ -23,9 +23,8 @@ from jaxdp._base.bounded import power_of_two
 from jaxdp.core import Account, Relation, release_opened
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Data, equally_spaced
 from jaxdp.data.records import Records, as_records
-from jaxdp.discovery.engine.arrow_trust import Trust
 from jaxdp.discovery.engine.checkpoint import described
-from jaxdp.discovery.engine.directions import Rule
+from jaxdp.discovery.engine.directions import Rule, Trust
 from jaxdp.discovery.engine.hardly_nearer import hardly_nearer
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares

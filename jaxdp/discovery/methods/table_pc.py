@@ -19,17 +19,13 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Account, Norm, PrivateQuery, Relation, Sensitivity, release_opened
 from jaxdp.data.dataset import ORDINAL
 from jaxdp.data.records import Records, RecordsInChunks, as_records
-from jaxdp.discovery.engine import false_edges
-from jaxdp.discovery.engine.arrow_trust import Trust
 from jaxdp.discovery.engine.checkpoint import described
-from jaxdp.discovery.engine.contrasts_in_sds import by_one_release
 from jaxdp.discovery.engine.counts import JOINT_CELLS, NoisyCounts
-from jaxdp.discovery.engine.directions import Rule
+from jaxdp.discovery.engine.directions import Rule, Trust, graph_by_one_release
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.session import searched
-from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, by_kind, scores
-from jaxdp.discovery.graph import Decision, Graph
+from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import SearchAudit, SearchSpec, Setting, search
 from jaxdp.mechanisms import Geometric
 from jaxdp.randomness import keys
@@ -159,7 +155,6 @@ def table_pc(
         released = release_opened(query, session.source, held)
         joint = np.asarray(released.value, np.float64)
         noisy = NoisyCounts(joint, geometric_variance(HISTOGRAM_BOUNDS[relation] / float(epsilon)))
-        decisions: dict[tuple[int, int], Decision] = {}
         ordered = [column.levels <= 2 or column.kind == ORDINAL for column in records.columns]
 
         def sizes(queries):
@@ -167,24 +162,8 @@ def table_pc(
                 return by_kind(noisy, queries, ordered, min_variance)
             return scores(noisy, queries, statistic, min_variance)
 
-        def ask(queries):
-            found = sizes(queries)
-            for (i, j, given), value in zip(queries, found, strict=True):
-                weakest = decisions.get((i, j))
-                if weakest is None or value < (weakest.value if weakest.value is not None else math.inf):
-                    decisions[i, j] = Decision(i, j, given, bool(value < threshold), float(value), 0.0)
-            return [bool(value < threshold) for value in found]
-
-        search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=True, known=facts)
-        kept, told = false_edges.without_chance(search, decisions, false_edges.SHARE)
-
-        graph = session.graph(records, dataclasses.replace(kept, separators={}), told)
-        directed = by_one_release(kept.adjacency, sizes, facts, max_order, ARROWS)
-        if directed is None:
-            return graph
-        return dataclasses.replace(
-            graph, cpdag=directed.cpdag, arrow_shares=directed.arrow_shares, note=directed.sentence
-        )
+        graph, directions = graph_by_one_release(session, records, sizes, threshold, max_order, facts, ARROWS)
+        return dataclasses.replace(graph, note=directions)
 
     return searched(
         key,

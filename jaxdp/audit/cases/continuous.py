@@ -5,15 +5,7 @@ import functools
 import math
 
 from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp, without_noise
-from jaxdp.independence.continuous import (
-    logistic_examples,
-    m_estimator_examples,
-    mean_examples,
-    moment_examples,
-    partition_examples,
-    poisson_examples,
-    residual_examples,
-)
+from jaxdp.independence.continuous import moment_examples, partition_examples, regression_examples
 from jaxdp.independence.continuous.chosen_cells import CellChoice
 from jaxdp.simulate import examples
 from jaxdp.simulate.designs import confounder
@@ -188,10 +180,10 @@ gcm = (
     ),
 )
 
-linear_regression = residual_examples.SLOPES
-logistic_regression = logistic_examples.EXAMPLES
-poisson_regression = poisson_examples.EXAMPLES
-m_estimator = m_estimator_examples.EXAMPLES
+linear_regression = moment_examples.REGRESSION
+logistic_regression = regression_examples.LOGISTIC
+poisson_regression = regression_examples.POISSON_EXAMPLES
+m_estimator = regression_examples.M_ESTIMATOR
 local_permutation = (
     Example(
         examples.continuous,
@@ -205,8 +197,8 @@ local_permutation = (
     ),
 )
 
-mean_difference = mean_examples.MEANS
-partial_correlation = residual_examples.CORRELATIONS
+mean_difference = moment_examples.MEANS
+partial_correlation = moment_examples.CORRELATIONS
 partition_gcm = partition_examples.EXAMPLES
 _DRAWN = "the same bound as of the observed sum, but residuals of resamples are drawn, not chosen"
 

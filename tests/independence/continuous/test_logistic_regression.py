@@ -23,7 +23,7 @@ from scipy.stats import binom
 import jaxdp
 from jaxdp.ask.independence import Query
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
-from jaxdp.independence.continuous import logistic_examples, logistic_regression, regression_test
+from jaxdp.independence.continuous import logistic_regression, regression_examples, regression_test
 from jaxdp.mechanisms import Gaussian, Laplace
 from jaxdp.statistics import regression_families, regression_scores
 from jaxdp.statistics.regression_scores import Start, Sums
@@ -105,7 +105,7 @@ def sums_about(start: Start, scores, information, num_records: int = 1000) -> Su
 
 def test_a_round_moves_the_start_no_farther_than_it_may_and_not_at_all_without_information():
     with jax.enable_x64(True):
-        start = jax.tree.map(jnp.asarray, logistic_examples.known())
+        start = jax.tree.map(jnp.asarray, regression_examples.logistic_start())
         far = sums_about(start, [5.0, 500.0, 300.0], [0.0, -20.0, 20.0], 200).improved()
         near = sums_about(start, [0.0, 0.1, 0.2], [0.0, 0.0, 20.0], 200).improved()
         hidden = sums_about(start, [5.0, 500.0, 300.0], [0.0, 0.0, 1e-9]).improved()
@@ -116,7 +116,7 @@ def test_a_round_moves_the_start_no_farther_than_it_may_and_not_at_all_without_i
 
 def test_only_before_the_last_round_may_weights_reach_farther_and_only_where_noise_is_little():
     with jax.enable_x64(True):
-        start = jax.tree.map(jnp.asarray, logistic_examples.known())
+        start = jax.tree.map(jnp.asarray, regression_examples.logistic_start())
 
         def reach(noise: float, share: float):
             found = Sums.of(start, jnp.zeros(3), jnp.array([0.0, 0.0, 300.0]), (noise, noise), 2.0, 4000)
@@ -140,7 +140,7 @@ def test_weights_that_reach_farther_keep_the_units(euclidean, reach):
 def test_the_others_have_no_more_information_than_the_records_that_there_are():
     """A column with two ends and no middle: twice as many count for X as there are records."""
     with jax.enable_x64(True):
-        start = jax.tree.map(jnp.asarray, logistic_examples.known())
+        start = jax.tree.map(jnp.asarray, regression_examples.logistic_start())
         _, of_information = start.units
         about = [0.0, 0.0, 0.25 * 2000.0 / of_information]
         found = sums_about(start, [0.0, 0.0, 0.0], about)
@@ -151,7 +151,7 @@ def test_the_others_have_no_more_information_than_the_records_that_there_are():
 
 def test_the_interval_counts_that_the_others_moved_by_a_modelled_information():
     with jax.enable_x64(True):
-        start = jax.tree.map(jnp.asarray, logistic_examples.known())
+        start = jax.tree.map(jnp.asarray, regression_examples.logistic_start())
         pivots = [sums_about(start, [0.0, other, 0.0], [0.0, -4.0, 20.0], 200).pivot(0.0) for other in (0.0, 4.0)]
     at_start, moved = (float(sd / jnp.sqrt(information)) for _, sd, _, information in pivots)
     assert at_start == pytest.approx(1.0, abs=1e-6)
@@ -160,7 +160,7 @@ def test_the_interval_counts_that_the_others_moved_by_a_modelled_information():
 
 def test_what_weights_may_do_to_bent_log_odds_widens_by_the_slope_and_never_at_slope_zero():
     with jax.enable_x64(True):
-        start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(0.0, 0.0, 0.3)))
+        start = jax.tree.map(jnp.asarray, regression_examples.logistic_start(slopes=(0.0, 0.0, 0.3)))
         near = sums_about(start, [0.0] * 3, [0.0, 0.0, 40.0], 200)
         far = dataclasses.replace(near, start=dataclasses.replace(start, reach=jnp.asarray(1.6)))
         variance = [[float(found.pivot(slope)[1]) ** 2 for found in (near, far)] for slope in (0.0, 0.3)]
@@ -178,7 +178,7 @@ def test_behind_every_end_of_an_interval_slopes_are_rejected():
     numbers = np.column_stack([numbers, rng.uniform(150.0, 440.0, count), rng.uniform(5.0, 20.0, count)])
 
     def ends(numbers):
-        start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(-0.5, 0.4, 0.2)))
+        start = jax.tree.map(jnp.asarray, regression_examples.logistic_start(slopes=(-0.5, 0.4, 0.2)))
         of_scores, of_information = start.units
         scores, information = numbers[:3] * start.weights, numbers[3:6] * start._row_weights
         scales = numbers[6] / of_scores, 0.5 * numbers[6] / of_information
@@ -216,7 +216,10 @@ def test_other_columns_are_refused_in_one_sentence_before_anything_is_charged(tm
 def test_too_few_records_are_refused_before_the_charge(tmp_path):
     told = r"with 200 records at this epsilon the noise hides .* times as many records"
     check_refused(
-        jaxdp.LogisticRegression(epsilon=1.0), logistic_examples.answers(jax.random.key(0), 200), tmp_path, told
+        jaxdp.LogisticRegression(epsilon=1.0),
+        regression_examples.logistic_answers(jax.random.key(0), 200),
+        tmp_path,
+        told,
     )
 
 
@@ -323,7 +326,7 @@ def test_separation_has_no_interval_and_a_small_p_value():
 def test_where_more_records_count_than_there_are_of_columns_as_modelled_there_is_no_interval(counted, uneven):
     """About slopes of 0 a column of sd 1 has an information of a quarter of its records, here of 1000."""
     with jax.enable_x64(True):
-        start = jax.tree.map(jnp.asarray, logistic_examples.known())
+        start = jax.tree.map(jnp.asarray, regression_examples.logistic_start())
         of_scores, of_information = start.units
         sums = sums_about(start, [0.0, 0.0, 100.0 / of_scores], [0.0, 0.0, 0.25 * counted / of_information])
         law = regression_test.Law(sums, Laplace(1.0))
@@ -338,7 +341,7 @@ def test_where_more_records_count_than_there_are_of_columns_as_modelled_there_is
 @pytest.mark.parametrize(("slope", "steep"), [(2.9, False), (3.0, False), (3.1, True)])
 def test_where_rounds_move_the_start_beyond_its_steepest_there_is_no_interval(slope, steep):
     with jax.enable_x64(True):
-        start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(0.0, 0.6 * slope, 0.8 * slope)))
+        start = jax.tree.map(jnp.asarray, regression_examples.logistic_start(slopes=(0.0, 0.6 * slope, 0.8 * slope)))
         law = regression_test.Law(sums_about(start, [0.0, 0.0, 0.0], [0.0, 0.0, 40.0]), Laplace(1.0))
         _, _, interval = law.effect()
         sides = law.one_sided(0.1)
@@ -352,13 +355,13 @@ TESTS = {
 }
 
 
-answers = answers_of(TESTS, logistic_examples.answers, 4000)
+answers = answers_of(TESTS, regression_examples.logistic_answers, 4000)
 
 
 @pytest.mark.optimised
 def test_intervals_leave_out_zero_exactly_where_the_p_value_is_below_a_twentieth_and_hold_the_slope():
     power, _ = (
-        check_intervals(answers("laplace", slope, count), slope / logistic_examples.HALF, 0.7)
+        check_intervals(answers("laplace", slope, count), slope / regression_examples.HALF, 0.7)
         for slope, count in ((0.12, 100), (0.25, 200))
     )
     assert 0.2 < power < 0.95
@@ -378,7 +381,7 @@ def few_in_the_tail(key, n: int) -> Data:
     x = jnp.clip(0.5 * normal + 0.75**0.5 * jax.random.normal(key_x, (n,)), -4.0, 4.0)
     z = jnp.clip(jnp.exp(normal), 0.0, 20.0)
     y = jax.random.uniform(key_y, (n,)) < jax.nn.sigmoid(0.3 * z - 3.8)
-    return Data(x / 4.0, 1.0 * y, (z / 10.0 - 1.0)[:, None], logistic_examples.ONE_GIVEN)
+    return Data(x / 4.0, 1.0 * y, (z / 10.0 - 1.0)[:, None], regression_examples.ANSWERS_GIVEN_ONE)
 
 
 @pytest.mark.full
@@ -400,7 +403,7 @@ def test_level_where_the_few_who_say_yes_are_in_the_far_tail_of_z():
 
 
 def test_private_centres_are_chosen_where_public_numbers_say_that_they_are_more_than_noise():
-    data = [logistic_examples.answers(jax.random.key(0), n) for n in (500, 5000)]
+    data = [regression_examples.logistic_answers(jax.random.key(0), n) for n in (500, 5000)]
     firsts = [
         type(jaxdp.LogisticRegression(epsilon=1.0, enforce_rule=False).specialize(one).first).__name__ for one in data
     ]
@@ -408,7 +411,7 @@ def test_private_centres_are_chosen_where_public_numbers_say_that_they_are_more_
 
 
 def test_more_rounds_cost_no_more_than_one():
-    data = logistic_examples.answers(jax.random.key(0), 300_000)
+    data = regression_examples.logistic_answers(jax.random.key(0), 300_000)
     found = jaxdp.run(jaxdp.LogisticRegression(epsilon=1.0), jax.random.key(1), data)
     assert len(found.release.earlier) == 5, "centres, scales, moments and two rounds"
     assert float(found.cost.epsilon) == pytest.approx(1.0, rel=1e-6)
@@ -423,13 +426,15 @@ def test_numbers_and_levels_of_the_answer_are_read_with_the_schema():
 
 
 def test_margins_are_about_the_log_odds_ratio():
-    check_margins(jaxdp.LogisticRegression(epsilon=4.0), logistic_examples.answers(jax.random.key(0), 20_000, 0.2))
+    check_margins(
+        jaxdp.LogisticRegression(epsilon=4.0), regression_examples.logistic_answers(jax.random.key(0), 20_000, 0.2)
+    )
 
 
 @pytest.mark.parametrize(("n", "stages"), [(1500, 3), (5000, 4), (300_000, 5)])
 def test_a_simulation_takes_as_many_rounds_as_a_release(n, stages):
     """It traces the budget, which decides how many there are: with it unknown there were always two more."""
-    assert simulated_stages(jaxdp.LogisticRegression(epsilon=1.0), logistic_examples.answers, n) == stages
+    assert simulated_stages(jaxdp.LogisticRegression(epsilon=1.0), regression_examples.logistic_answers, n) == stages
 
 
 @pytest.mark.optimised

@@ -13,8 +13,8 @@ from replicated_slopes import answers_of, check_intervals, check_level, check_un
 import jaxdp
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
-from jaxdp.independence.continuous import m_estimator, m_estimator_examples
-from jaxdp.independence.continuous.m_estimator_examples import exponential
+from jaxdp.independence.continuous import m_estimator, regression_examples
+from jaxdp.independence.continuous.regression_examples import exponential
 from jaxdp.mechanisms import Gaussian
 from jaxdp.statistics.loss_family import EDGE, Loss
 from jaxdp.statistics.regression_families import LOGISTIC, POISSON
@@ -156,7 +156,7 @@ def test_scores_stay_within_the_units_whatever_the_loss_and_the_start_are(name, 
 
 def test_of_convex_losses_no_score_is_cut_so_that_it_has_no_mean_at_the_true_slopes():
     with jax.enable_x64(True):
-        start = jax.tree.map(jnp.asarray, m_estimator_examples.known())
+        start = jax.tree.map(jnp.asarray, regression_examples.m_estimator_start())
         start = dataclasses.replace(start, slopes=start.slopes.at[1:].set(jnp.array([0.7, -0.9])))
         near = jnp.asarray(np.random.default_rng(1).uniform(-1.0, 1.0, (500, 2)))
         none, half, whole = (np.asarray(_of(start, near, jnp.full(500, y)))[:, :6] for y in (0.0, 0.5, 1.0))
@@ -305,12 +305,12 @@ def test_a_mean_that_falls_in_t_is_modelled_with_the_sign_of_t():
 
 
 TESTS = {
-    "laplace": jaxdp.MEstimator(**m_estimator_examples.LOSS, epsilon=2.0),
-    "gaussian": jaxdp.MEstimator(**m_estimator_examples.LOSS, mechanism=Gaussian(0.1)),
+    "laplace": jaxdp.MEstimator(**regression_examples.LOSS, epsilon=2.0),
+    "gaussian": jaxdp.MEstimator(**regression_examples.LOSS, mechanism=Gaussian(0.1)),
 }
 
 
-answers = answers_of(TESTS, m_estimator_examples.answers, 6000)
+answers = answers_of(TESTS, regression_examples.amounts, 6000)
 
 
 @pytest.mark.full
@@ -327,7 +327,7 @@ def test_level_given_z(name):
 
 
 def test_a_release_inside_a_compiled_program_is_refused():
-    test, data = jaxdp.MEstimator(**m_estimator_examples.LOSS, epsilon=4.0), m_estimator_examples.answers
+    test, data = jaxdp.MEstimator(**regression_examples.LOSS, epsilon=4.0), regression_examples.amounts
     with pytest.raises(RuntimeError):
         jax.jit(lambda key: jaxdp.run(test, jaxdp.fresh_key(), data(key, 100)).p_value)(jax.random.key(1))
 

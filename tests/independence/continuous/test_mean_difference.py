@@ -14,7 +14,7 @@ import jaxdp
 from experiments.evidence.coverage import groups as evidence
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import Data
-from jaxdp.independence.continuous import mean_examples
+from jaxdp.independence.continuous import moment_examples
 from jaxdp.independence.continuous.mean_difference import GroupSizes, MeanDifference
 from jaxdp.independence.continuous.moment_examples import linear, two_groups
 from jaxdp.mechanisms import Exact, Gaussian
@@ -174,7 +174,7 @@ def test_sizes_move_by_their_bound_and_no_further(norm):
     mechanism = jaxdp.Laplace(1.0) if norm == "l1" else Gaussian(1.0)
     query = GroupSizes(mechanism=mechanism, of=MeanDifference(epsilon=1.0))
     bound, order = query.sensitivity(4).bound, 1 if norm == "l1" else 2
-    reached = max(np.linalg.norm(moved(query, *pair), order) for pair in mean_examples.worst_pairs())
+    reached = max(np.linalg.norm(moved(query, *pair), order) for pair in moment_examples.worst_pairs_of_sizes())
     assert 0.999 * bound <= reached <= bound * (1 + 1e-9)
 
 

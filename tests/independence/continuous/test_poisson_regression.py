@@ -23,7 +23,7 @@ from scipy.stats import binom
 
 import jaxdp
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
-from jaxdp.independence.continuous import poisson_examples, poisson_regression, regression_test
+from jaxdp.independence.continuous import poisson_regression, regression_examples, regression_test
 from jaxdp.mechanisms import Gaussian, Laplace
 from jaxdp.statistics.regression_families import POISSON
 from jaxdp.statistics.regression_scores import Start, Sums
@@ -102,7 +102,7 @@ def test_where_means_reach_their_cap_records_stay_within_the_units(euclidean):
 def test_weights_depend_on_the_columns_alone():
     """A score is linear in Y, so that it has no mean at the true slopes."""
     with jax.enable_x64(True):
-        start = jax.tree.map(jnp.asarray, poisson_examples.known())
+        start = jax.tree.map(jnp.asarray, regression_examples.poisson_start())
         near = jnp.asarray(np.random.default_rng(1).uniform(-1.0, 1.0, (500, 2)))
         none, half, all_of_it = (np.asarray(start.of(near, jnp.full(500, y)))[:, :6] for y in (0.0, 0.5, 1.0))
     assert 0.5 * (none + all_of_it) == pytest.approx(half, abs=1e-12)
@@ -155,7 +155,7 @@ def test_without_noise_slope_and_width_are_near_those_of_maximum_likelihood_with
 
 def about_known(squares, noise: float = 1e-6) -> Sums:
     """Sums of which the information of X is 100 about a start of no slopes, and these squares in units of a model."""
-    start = jax.tree.map(jnp.asarray, poisson_examples.known())
+    start = jax.tree.map(jnp.asarray, regression_examples.poisson_start())
     of_information = jnp.array([0.0, 0.0, 100.0]) / start.units[1]
     modelled = 100.0 * float(start.dispersion) / float(start.unit_of_squares)
     scales = (1e-6, 1e-6, noise * modelled)
@@ -231,7 +231,7 @@ def test_other_columns_are_refused_in_one_sentence_before_anything_is_charged(tm
 def test_too_few_records_are_refused_before_the_charge(tmp_path):
     told = r"with 200 records at this epsilon the noise hides .* times as many records"
     check_refused(
-        jaxdp.PoissonRegression(epsilon=1.0), poisson_examples.answers(jax.random.key(0), 200), tmp_path, told
+        jaxdp.PoissonRegression(epsilon=1.0), regression_examples.counts(jax.random.key(0), 200), tmp_path, told
     )
 
 
@@ -298,11 +298,11 @@ def test_counts_declared_by_their_levels_are_as_good():
 
 
 def test_in_natural_units_the_slope_does_not_depend_on_those_of_y():
-    data = poisson_examples.answers(jax.random.key(0), 20_000)
-    raw = 0.5 * (np.asarray(data.y) + 1.0) * poisson_examples.MOST
+    data = regression_examples.counts(jax.random.key(0), 20_000)
+    raw = 0.5 * (np.asarray(data.y) + 1.0) * regression_examples.MOST_COUNTED
     found = [
         jaxdp.run(jaxdp.PoissonRegression(epsilon=4.0, most=most), jax.random.key(1), Data(data.x, y, data.z)).effect
-        for most, y in ((poisson_examples.MOST, raw), (1.0, raw / poisson_examples.MOST))
+        for most, y in ((regression_examples.MOST_COUNTED, raw), (1.0, raw / regression_examples.MOST_COUNTED))
     ]
     assert float(found[0]) == pytest.approx(float(found[1]), rel=1e-6)
 
@@ -328,8 +328,8 @@ def test_a_mean_that_grows_beyond_what_is_looked_for_has_no_interval():
 @pytest.mark.parametrize(("counted", "uneven"), [(950.0, False), (1900.0, False), (2100.0, True)])
 def test_where_more_records_count_than_there_are_there_is_no_interval(counted, uneven):
     with jax.enable_x64(True):
-        start = jax.tree.map(jnp.asarray, poisson_examples.known())
-        information = jnp.array([0.0, 0.0, poisson_examples.SHARE * counted]) / start.units[1]
+        start = jax.tree.map(jnp.asarray, regression_examples.poisson_start())
+        information = jnp.array([0.0, 0.0, regression_examples.SHARE * counted]) / start.units[1]
         sums = Sums.of(start, jnp.zeros(3), information, (1e-6,) * 3, 2.0, 1000, squares=jnp.asarray(0.0))
         law = regression_test.Law(sums, Laplace(1.0))
         _, _, interval = law.effect()
@@ -340,7 +340,7 @@ def test_where_more_records_count_than_there_are_there_is_no_interval(counted, u
 TESTS = {"laplace": jaxdp.PoissonRegression(epsilon=2.0), "gaussian": jaxdp.PoissonRegression(mechanism=Gaussian(0.05))}
 
 
-answers = answers_of(TESTS, poisson_examples.answers, 6000)
+answers = answers_of(TESTS, regression_examples.counts, 6000)
 
 
 @pytest.mark.optimised
@@ -360,7 +360,7 @@ def few_beside_z(key, n: int):
     of_x, of_z, of_y = jax.random.split(key, 3)
     x = 1.0 * (jax.random.uniform(of_x, (n,)) < 0.05)
     z = 2.3 * (x - 0.05) + jax.random.normal(of_z, (n,))
-    return z, x, poisson_examples.counted(jax.random.uniform(of_y, (n,)), jnp.exp(0.5 * z - 0.3), 12)
+    return z, x, regression_examples.counted(jax.random.uniform(of_y, (n,)), jnp.exp(0.5 * z - 0.3), 12)
 
 
 def test_beside_a_rare_x_that_goes_with_z_no_slope_of_the_start_bends_the_score():
@@ -405,7 +405,7 @@ def amounts_beside_z(key, n: int, share: float):
     has = jax.random.bernoulli(of_x, share, (n,))
     z = jax.random.normal(of_z, (n,)) + 2.3 * has
     x = jnp.where(has, jnp.minimum(0.25 * jax.random.exponential(of_amount, (n,)) - 1.0, 1.0), -1.0)
-    return z, x, poisson_examples.counted(jax.random.uniform(of_y, (n,)), jnp.exp(0.5 * z - 0.3), 12)
+    return z, x, regression_examples.counted(jax.random.uniform(of_y, (n,)), jnp.exp(0.5 * z - 0.3), 12)
 
 
 @pytest.mark.full
@@ -454,18 +454,18 @@ def test_numbers_are_piled_up_where_their_clipped_mean_and_square_are_those_of_n
 
 
 def test_more_rounds_cost_no_more_than_one():
-    data = poisson_examples.answers(jax.random.key(0), 300_000)
+    data = regression_examples.counts(jax.random.key(0), 300_000)
     found = jaxdp.run(jaxdp.PoissonRegression(epsilon=1.0), jax.random.key(1), data)
     assert len(found.release.earlier) == 5, "centres, scales, moments and two rounds"
     assert float(found.cost.epsilon) == pytest.approx(1.0, rel=1e-6)
 
 
 def test_margins_are_about_the_log_rate_ratio():
-    check_margins(jaxdp.PoissonRegression(epsilon=4.0), poisson_examples.answers(jax.random.key(0), 20_000, 0.1))
+    check_margins(jaxdp.PoissonRegression(epsilon=4.0), regression_examples.counts(jax.random.key(0), 20_000, 0.1))
 
 
 def test_a_simulation_takes_as_many_rounds_as_a_release():
-    assert simulated_stages(jaxdp.PoissonRegression(epsilon=1.0), poisson_examples.answers, 300_000) == 5
+    assert simulated_stages(jaxdp.PoissonRegression(epsilon=1.0), regression_examples.counts, 300_000) == 5
 
 
 @pytest.mark.optimised

@@ -14,7 +14,7 @@ from jaxdp import core
 from jaxdp.audit import bounds as audit_bounds
 from jaxdp.core import Norm
 from jaxdp.data.dataset import Column, Data, Domain
-from jaxdp.independence.continuous import residual_examples, residual_test
+from jaxdp.independence.continuous import moment_examples, residual_test
 from jaxdp.mechanisms import Exact, Gaussian, Laplace
 from jaxdp.statistics import moments, residual_scores
 from jaxdp.statistics.residual_scores import Noisy
@@ -201,7 +201,7 @@ def test_noise_of_the_fits_enters_by_products(correlation):
 
 def test_mean_and_variance_of_the_products_by_simulation():
     rng = np.random.default_rng(2)
-    noisy = residual_examples.moments_with_noise(0.02)
+    noisy = moment_examples.moments_with_noise(0.02)
     found = residual_scores.scores(noisy, 1, 2, np.array([True, False, False]), False)
     a, b, form = (np.asarray(part, float) for part in (found.a, found.b, found.form))
     drawn = rng.normal(size=(200_000, 4, 4)) * np.asarray(noisy.scales) * np.sqrt(float(noisy.variance_per_scale))

@@ -104,7 +104,7 @@ LOGISTIC = examples_of(
 
 COUNT = Column(from_zero=True)
 COUNTS_GIVEN_ONE = Domain((Column(),), (COUNT,), (Column(),))
-MOST_COUNTED, MEAN_COUNT = 10, 1.5  # largest count, and the mean of one where X and Z are 0
+MAX_COUNT, MEAN_COUNT = 10, 1.5  # largest count, and the mean of one where X and Z are 0
 SLIGHT = 1e-3  # slope that makes a shift count
 SHARE = 0.1  # mean of Y that a public start supposes, of its upper end
 
@@ -113,7 +113,7 @@ def poisson_start(euclidean: bool = False, slope: float = 0.0, shift: float = 0.
     """A public start about which everybody is expected to count as much, but for a slope of X."""
     slopes, shifts = (float(np.log(SHARE)), 0.0, slope), np.array([0.0, shift])
     return logistic_start(
-        euclidean, slopes, shift=shifts, dispersion=np.array(1.0 / MOST_COUNTED), reach=np.array(1.0), family=POISSON
+        euclidean, slopes, shift=shifts, dispersion=np.array(1.0 / MAX_COUNT), reach=np.array(1.0), family=POISSON
     )
 
 
@@ -133,8 +133,8 @@ def counts(key, n: int, slope: float = 0.4) -> Data:
     key_columns, key_y = jax.random.split(key)
     found = logistic_answers(key_columns, n)
     along = slope * found.x + 0.2 * found.z[:, 0]
-    counts = counted(jax.random.uniform(key_y, (n,)), MEAN_COUNT * jnp.exp(along / HALF), MOST_COUNTED)
-    return Data(found.x, 2.0 * counts / MOST_COUNTED - 1.0, found.z, COUNTS_GIVEN_ONE)
+    counts = counted(jax.random.uniform(key_y, (n,)), MEAN_COUNT * jnp.exp(along / HALF), MAX_COUNT)
+    return Data(found.x, 2.0 * counts / MAX_COUNT - 1.0, found.z, COUNTS_GIVEN_ONE)
 
 
 def counted_records(z, x, y) -> Data:

@@ -299,10 +299,10 @@ def test_counts_declared_by_their_levels_are_as_good():
 
 def test_in_natural_units_the_slope_does_not_depend_on_those_of_y():
     data = regression_examples.counts(jax.random.key(0), 20_000)
-    raw = 0.5 * (np.asarray(data.y) + 1.0) * regression_examples.MOST_COUNTED
+    raw = 0.5 * (np.asarray(data.y) + 1.0) * regression_examples.MAX_COUNT
     found = [
         jaxdp.run(jaxdp.PoissonRegression(epsilon=4.0, most=most), jax.random.key(1), Data(data.x, y, data.z)).effect
-        for most, y in ((regression_examples.MOST_COUNTED, raw), (1.0, raw / regression_examples.MOST_COUNTED))
+        for most, y in ((regression_examples.MAX_COUNT, raw), (1.0, raw / regression_examples.MAX_COUNT))
     ]
     assert float(found[0]) == pytest.approx(float(found[1]), rel=1e-6)
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.evidence.compared import answers, block_tests, estimators, page, peers
+from experiments.evidence.compared import __main__ as tests_of
+from experiments.evidence.compared import answers, block_tests, columns, estimators, packages, page, pairs, peers
 from experiments.evidence.small_groups import __main__ as small
 from experiments.record import rows
 from jaxdp.data.dataset import Data
@@ -113,12 +114,86 @@ def test_rows_of_fewer_data_sets_are_listed():
             assert page._family(row["method"]) in line or f"all rows of *{table}*" in line
 
 
+def test_rows_come_out_again_from_their_seeds():
+    """Of ordinary tests without noise: the recorded number of rejections, on the data sets that the seed gives."""
+    seen = set()
+    for row in rows(page.TABLES):
+        assert row["seed"] == tests_of.seed_of(row)
+        if row["method"] in ("not private: t-test", "not private: chi-squared") and row["part"] in ("groups", "table"):
+            rng, asked = np.random.default_rng(row["seed"]), (row["n"], row["law"], row["replicates"])
+            if row["part"] == "groups":
+                found = [
+                    peers.welch(peers.Groups(*np.split(one, 2))) for one in tests_of.groups_drawn(None, rng, *asked)[1]
+                ]
+            else:
+                data = tests_of.table_drawn(None, rng, *asked)
+                cells = np.asarray(3 * data.x + data.y)
+                found = [peers.chi2(np.bincount(one, minlength=9).reshape(3, 3).astype(float)) for one in cells]
+            assert sum(p <= 0.05 for p in found) == row["rejections"]
+            seen.add(row["part"])
+    for row in rows(page.RECORD):
+        assert row["seed"] == answers.seed_of(row)
+        if row["method"] == "not private: least squares" and row["law"] != "slope 0.5":
+            rng, part = np.random.default_rng(row["seed"]), answers.PARTS["slope"]
+            sets = [part.draw(rng, row["n"], part.laws[row["law"]]) for _ in range(row["replicates"])]
+            found = [(estimators.least_squares(*one), seen.add(row["part"]))[0] for one in sets]
+            assert answers.summary(found, 1.0, part.laws[row["law"]], 1.0)["covered"] == row["covered"]
+    assert seen == {"groups", "table", "slope"}
+
+
+def test_holm_rejects_as_it_is_defined():
+    assert pairs.holm([0.02, 0.01, 0.9]).tolist() == [True, True, False]  # 0.05/3, 0.05/2
+    assert pairs.holm([0.03, 0.02, 0.9]).tolist() == [False, False, False]  # stops at the first that fails
+
+
+def test_all_pairs_are_in_the_order_of_their_columns():
+    """Answers of jaxdp come sorted by what was found: a strong pair is at its own place."""
+    columns_ = pairs.drawn(np.random.default_rng(3), 2000, "none")
+    columns_[5] = columns_[2]
+    for answer in (pairs.ours(), pairs.METHODS["not private: chi-squared"]):
+        assert pairs.PAIRS[int(np.argmin(answer(np.random.default_rng(0), *columns_)))] == (2, 5)
+    row = pairs.summary([[0.0 if pair in ((0, 1), (0, 7)) else 1.0 for pair in pairs.PAIRS]] * 2, 1.0, "three")
+    assert (row["families"], row["false"], row["found"]) == (2, 2, [2, 0, 0])
+
+
+def test_numbers_of_a_described_column_and_of_bounds():
+    rng = np.random.default_rng(0)
+    counts, quartiles, bounds = (columns.PARTS[name] for name in ("counts", "quartiles", "bounds"))
+    sets = np.stack([rng.choice(7, 500, p=columns.SHARES) for _ in range(3)])
+    truth = np.stack([np.bincount(one, minlength=7) for one in sets])
+    exact = columns.summary(counts, "six levels", sets, np.stack([truth, truth, truth]))
+    assert (exact["error"], exact["covered"], exact["answered"]) == (0.0, 21, 21)
+    off = columns.summary(counts, "six levels", sets, np.stack([truth + 3, truth + 2, truth + 4]))
+    assert (off["error"], off["covered"], off["width"]) == (3.0, 0, 2.0)
+    values = np.stack([np.arange(1.0, 101.0)])
+    found = columns.summary(quartiles, "normal", values, np.array([[[25.0, 50.0, 80.0]]]))
+    assert found == {"error": 0.0, "answered": 0}
+    pairs_ = np.array([[[-10.0, 110.0], [np.nan, np.nan]]])
+    found = columns.summary(bounds, "normal", np.stack([values[0], values[0]]), pairs_)
+    assert (found["usable"], found["answered"]) == (1, 1)
+    assert packages.widened("quartiles", 1.0, 2.0) == (-1.0, 4.0)
+    assert np.isnan(packages.widened("ends at 0.01 and 0.99", 2.0, 2.0)).all()
+
+
+@pytest.mark.parametrize(("name", "law"), [("counts", "six levels"), ("quartiles", "normal"), ("bounds", "normal")])
+def test_what_jaxdp_says_of_a_column_is_read_in_its_place(name, law):
+    part, rng = columns.PARTS[name], np.random.default_rng(1)
+    sets = np.stack([part.laws[law](rng, 10_000) for _ in range(2)])
+    ((_, found, *_),) = columns.own(part, law, sets, 5)
+    row = columns.summary(part, law, sets, found)
+    if name == "bounds":
+        assert (row["usable"], row["answered"]) == (2, 2)
+    else:
+        assert row["error"] < {"counts": 8.0, "quartiles": 0.1}[name]
+        assert row["covered"] > 0.7 * row["answered"]
+
+
 def test_pages_hold_the_records():
     text = page.PAGE.read_text(encoding="utf-8")
     tables = [page.rejections(parts) for parts in page.SEVERAL.values()]
     tables += [page.estimates(name) for name in {row["part"] for row in rows(page.RECORD)}]
     assert len(tables) == len(page.SEVERAL) + len(answers.PARTS)
-    for table in [*tables, page.graphs(), page.variants(), page.data_sets()]:
+    for table in [*tables, *(made() for made in page.SINGLE.values())]:
         assert table in text, "python -m experiments.evidence.compared.page writes it anew"
     text = small.PAGE.read_text(encoding="utf-8")
     for table in (small.table(), small.intervals()):

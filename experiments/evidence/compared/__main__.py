@@ -40,6 +40,7 @@ GIVEN_Z = ("none", "linear 0.25")
 LAWS = ("none", "linear 0.25", "quadratic 0.8", "product a e", "variance exp(a/2)")
 GROUPS = Domain((Column(),), (Column(BINARY, 2),))
 TABLE = Domain((Column(CATEGORICAL, 3),), (Column(CATEGORICAL, 3),))
+HEAD = ("part", "n", "epsilon", "law")  # of a row, in this order
 
 
 def default(domain, epsilon, n):
@@ -252,6 +253,12 @@ DATA_OF = {  # parts that take the data of another
 }
 
 
+def seed_of(head) -> int:
+    """Of the data sets and the noise of rows with this part, n, epsilon and law."""
+    head = {name: head[name] for name in HEAD}
+    return zlib.crc32(json.dumps(head | {"part": DATA_OF.get(head["part"], head["part"])}).encode())
+
+
 def rows(replicates: int, done, chosen):
     """One row for each method of the chosen parts that is not done."""
     for part in chosen:
@@ -261,7 +268,7 @@ def rows(replicates: int, done, chosen):
                 head = {"part": part, "n": n, "epsilon": epsilon, "law": law}
                 if json.dumps(head) in done:
                     continue
-                seed = zlib.crc32(json.dumps(head | {"part": DATA_OF.get(part, part)}).encode())
+                seed = seed_of(head)
                 found = measure(jax.random.key(seed), np.random.default_rng(seed), n, epsilon, law, replicates)
                 for method, p_values in found.items():
                     p_values, *seconds = p_values if isinstance(p_values, tuple) else (p_values,)
@@ -269,6 +276,7 @@ def rows(replicates: int, done, chosen):
                     rejections = int(np.sum(p_values <= LEVEL))
                     yield head | {
                         "method": method,
+                        "seed": seed,
                         "rejections": rejections,
                         "replicates": p_values.size,
                         **({"seconds": float(f"{seconds[0]:.2g}")} if seconds else {}),
@@ -284,7 +292,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "compared.jsonl")
     args = parser.parse_args()
     old = args.out.read_text().splitlines() if args.out.exists() else []
-    done = {json.dumps({name: json.loads(line)[name] for name in ("part", "n", "epsilon", "law")}) for line in old}
+    done = {json.dumps({name: json.loads(line)[name] for name in HEAD}) for line in old}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with args.out.open("a") as file:
         for row in rows(args.replicates, done, args.parts):

@@ -313,6 +313,14 @@ def summary(answers, seconds: float, truth: float | None, unit: float) -> dict:
     }
 
 
+HEAD = ("part", "n", "epsilon", "law", "packages")  # of a row, in this order
+
+
+def seed_of(head) -> int:
+    """Of the data sets and the noise of rows with this part, n, epsilon and law."""
+    return zlib.crc32(json.dumps({name: head[name] for name in HEAD} | {"packages": False}).encode())
+
+
 def measured(names, replicates: int, packages: bool, done):
     """One row for each law and method that is not done."""
     for name in names:
@@ -321,7 +329,7 @@ def measured(names, replicates: int, packages: bool, done):
             head = {"part": name, "n": n, "epsilon": EPSILON, "law": law, "packages": packages}
             if json.dumps(head) in done:
                 continue
-            seed = zlib.crc32(json.dumps(head | {"packages": False}).encode())
+            seed = seed_of(head)
             rng = np.random.default_rng(seed)
             sets = [part.draw(rng, n, effect) for _ in range(replicates)]
             found = theirs(part.packages if packages else part.others, seed, sets)
@@ -329,7 +337,7 @@ def measured(names, replicates: int, packages: bool, done):
             for method, (answers, seconds) in found.items():
                 unit = part.unit if method.startswith("jaxdp") else 1.0
                 truth = effect if name in WITH_TRUTH else None
-                yield {**head, "method": method, **summary(answers, seconds, truth, unit)}
+                yield {**head, "method": method, "seed": seed, **summary(answers, seconds, truth, unit)}
 
 
 def main() -> None:
@@ -340,8 +348,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RECORD)
     args = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    heads = ("part", "n", "epsilon", "law", "packages")
-    done = {json.dumps({name: row[name] for name in heads}) for row in rows(args.out)}
+    done = {json.dumps({name: row[name] for name in HEAD}) for row in rows(args.out)}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     append(args.out, measured(args.parts, args.replicates, args.packages, done))
 

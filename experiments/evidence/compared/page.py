@@ -8,8 +8,9 @@ from pathlib import Path
 
 from scipy.stats import binom
 
+from experiments.evidence.compared import columns, pairs
 from experiments.evidence.compared.answers import RECORD
-from experiments.record import fill, rows
+from experiments.record import fill, markdown, rows
 
 TABLES = Path(__file__).parent / "compared.jsonl"
 GRAPHS = Path(__file__).parents[1] / "discovery" / "rows.jsonl"
@@ -131,6 +132,102 @@ def graphs() -> str:
     return "\n".join(lines)
 
 
+def all_pairs() -> str:
+    """Families with a false discovery, false discoveries in each, and what is found of every true pair."""
+    cells = {(row["n"], row["law"], row["method"]): row for row in rows(pairs.RECORD)}
+    heads = ["null: a false discovery", "false in a family"]
+    heads += [f"repeats {share:.0%}: found".replace("%", " %") for share in pairs.REPEATED.values()]
+    heads += ["beside them: a false discovery", "false in a family", "seconds"]
+    blocks = []
+    for n in pairs.SIZES:
+        lines = []
+        for method in ordered(dict.fromkeys(method for _, _, method in cells)):
+            null, three = (cells.get((n, law, method)) for law in pairs.LAWS)
+            if null is None or three is None:
+                continue
+            found = [share(count, three["replicates"]) for count in three["found"]]
+            line = [told(method), *_families(null), *found, *_families(three), _seconds(method, three["seconds"])]
+            lines.append(line)
+        blocks.append(markdown([f"n = {_spaced(n)}", *heads], lines))
+    return "\n\n".join(blocks)
+
+
+def _families(row) -> list[str]:
+    """Share of data sets with a false discovery, and the mean number of them."""
+    rate = share(row["families"], row["replicates"])
+    wrong = too_many(row["families"], row["replicates"])
+    return [f"**{rate}**" if wrong else rate, f"{row['false'] / row['replicates']:.2g}"]
+
+
+def _spaced(n: int) -> str:
+    return f"{n:_}".replace("_", " ") if n >= 10_000 else str(n)
+
+
+def _of_columns(part: str):
+    """Method -> (n, law) -> row."""
+    cells: dict[str, dict] = defaultdict(dict)
+    for row in rows(columns.RECORD):
+        if row["part"] == part:
+            cells[row["method"]][row["n"], row["law"]] = row
+    return cells
+
+
+def counts() -> str:
+    """Errors of counts, and intervals where there are some."""
+    lines = []
+    cells = _of_columns("counts")
+    for method in ordered(cells):
+        (row,) = cells[method].values()
+        lines.append([told(method), f"{row['error']:.1f}", *_interval(row), _seconds(method, row["seconds"])])
+    return markdown(["", "error", "held", "width", "seconds"], lines)
+
+
+def quartiles() -> str:
+    """The same of quartiles, in sd."""
+    part, cells, blocks = columns.PARTS["quartiles"], _of_columns("quartiles"), []
+    heads = [f"{law}: {what}" for law in part.laws for what in ("error", "held", "width")]
+    for n in part.sizes:
+        lines = []
+        for method in ordered(cells):
+            found = [cells[method].get((n, law)) for law in part.laws]
+            if None not in found:
+                parts = [text for row in found for text in (f"{row['error']:.2g}", *_interval(row))]
+                lines.append([told(method), *parts, _seconds(method, found[-1]["seconds"])])
+        blocks.append(markdown([f"n = {_spaced(n)}", *heads, "seconds"], lines))
+    return "\n\n".join(blocks)
+
+
+def _interval(row) -> list[str]:
+    """The share of intervals that hold the truth, and their width; nothing where none is stated."""
+    if not row["answered"]:
+        return ["none", ""]
+    rate = share(row["covered"], row["answered"])
+    return [
+        f"**{rate}**" if too_many(row["answered"] - row["covered"], row["answered"]) else rate,
+        f"{row['width']:.2g}",
+    ]
+
+
+def bounds() -> str:
+    """The share of usable bounds of every kind of column, with the median width; and the mean share of all kinds."""
+    part, cells, blocks = columns.PARTS["bounds"], _of_columns("bounds"), []
+    for n in part.sizes:
+        lines = []
+        for method in ordered(cells):
+            found = [cells[method].get((n, law)) for law in part.laws]
+            if None in found:
+                continue
+            texts = [f"{share(row['usable'], row['replicates'])} ({_ratio(row['width'])})" for row in found]
+            whole = share(sum(row["usable"] for row in found), sum(row["replicates"] for row in found))
+            lines.append([told(method), *texts, whole, _seconds(method, found[-1]["seconds"])])
+        blocks.append(markdown([f"n = {_spaced(n)}", *part.laws, "all", "seconds"], lines))
+    return "\n\n".join(blocks)
+
+
+def _ratio(width) -> str:
+    return "none" if width is None else "> 100" if width > 100 else f"{width:.2g}"
+
+
 def data_sets() -> str:
     """Which rows have fewer data sets than is usual, by table."""
     found: dict[int, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
@@ -157,7 +254,7 @@ def _of_tables():
     """(table of the page, row) of every recorded rate."""
     table_of = {part: name for name, parts in SEVERAL.items() for part in parts}
     yield from ((table_of[row["part"]], row) for row in rows(TABLES))
-    yield from ((row["part"], row) for row in rows(RECORD))
+    yield from ((row["part"], row) for path in (RECORD, columns.RECORD, pairs.RECORD) for row in rows(path))
 
 
 def _family(method: str) -> str:
@@ -193,14 +290,24 @@ def variants() -> str:
     return "\n".join(lines)
 
 
+SINGLE = {
+    "all pairs": all_pairs,
+    "counts": counts,
+    "quartiles": quartiles,
+    "bounds": bounds,
+    "graphs": graphs,
+    "variants": variants,
+    "data sets": data_sets,
+}
+
+
 def main() -> None:
     for name, parts in SEVERAL.items():
         fill(PAGE, name, rejections(parts))
     for part in dict.fromkeys(row["part"] for row in rows(RECORD)):
         fill(PAGE, part, estimates(part))
-    fill(PAGE, "graphs", graphs())
-    fill(PAGE, "variants", variants())
-    fill(PAGE, "data sets", data_sets())
+    for name, table in SINGLE.items():
+        fill(PAGE, name, table())
 
 
 if __name__ == "__main__":

@@ -206,10 +206,13 @@ class Curves:
     @property
     def _shares(self):
         """g of every bin, (S, K - 1, BINS)."""
+        return self._of_bins(self.share)
+
+    def _of_bins(self, share):
         blocks = self.hazard.shape[1]
         at = np.clip((np.arange(BINS) + 0.5) / self.width - 0.5, 0.0, blocks - 1.0)  # in middles of blocks
         left = np.minimum(at.astype(int), max(blocks - 2, 0))
-        low, high = (jnp.take(self.share, np.minimum(left + step, blocks - 1), axis=-1) for step in (0, 1))
+        low, high = (jnp.take(share, np.minimum(left + step, blocks - 1), axis=-1) for step in (0, 1))
         return low + jnp.asarray(at - left, low.dtype)[None, None] * (high - low)
 
     def scores(self):
@@ -243,13 +246,13 @@ class Curves:
     def _of_blocks(self, values):
         return jnp.mean(values.reshape(*values.shape[:-1], -1, self.width), axis=-1)
 
-    def expected(self, ratios):
-        """Mean of U at these log hazard ratios, (K - 1,).
+    def expected(self, ratios, share=None):
+        """Mean of U at these log hazard ratios, (K - 1,). share: other shares in the middle of blocks.
 
         All who are at risk at the start of a bin count as at risk at its events, while those of greater hazard leave
         earlier within it: chances are those at the ratio e^b exp(-(h_k - h_1)/2), h the hazards of the groups there.
         """
-        shares, raised = self._shares, jnp.exp(ratios)[None, :, None]
+        shares, raised = self._of_bins(self.share if share is None else share), jnp.exp(ratios)[None, :, None]
         hazard = jnp.repeat(jnp.maximum(self.hazard, 0.0), self.width, axis=1)[:, None]
         more = hazard * (raised - 1.0) / (1.0 + jnp.sum(shares * (raised - 1.0), axis=1, keepdims=True))
         moved = self._of_blocks(_chances_of(shares, ratios[None, :, None] - 0.5 * more) - shares)
@@ -280,14 +283,32 @@ class Curves:
 
     def expected_variance(self, ratios):
         """Of the noise in `expected`, (K - 1, K - 1), and of what it may be off by where a group leaves at once."""
+        moved = self._of_blocks(self._chances(ratios) - self._shares)
+        return self._noise_of(moved, self._steep(ratios)) + self._left_at_once(moved, ratios)
+
+    def _steep(self, ratios):
+        """Slopes of `expected`, before `contrasts`, by the shares of each block, (S, K - 1, K - 1, J)."""
         chances, raised = self._chances(ratios), jnp.exp(ratios)
-        # by the shares: p_k (1/g_k if it is the same group, less what the denominator grows by), less 1 if it is
+        # p_k (1/g_k if it is the same group, less what the denominator grows by), less 1 if it is
         own = chances / self._shares
         grown = (raised - 1.0)[None, :, None] * own[:, :1] / raised[0]
         same = jnp.eye(own.shape[1])[None, :, :, None]
         steep = same * (own - 1.0)[:, :, None] - chances[:, :, None] * grown[:, None]
-        moved, steep = (self._of_blocks(part) for part in (chances - self._shares, steep))
-        return self._noise_of(moved, steep * self.events[:, None, None]) + self._left_at_once(moved, ratios)
+        return self._of_blocks(steep) * self.events[:, None, None]
+
+    def expected_beyond(self, ratios, sds):
+        """How far below and above itself `expected` is where shares are off by so many sds of their noise.
+
+        They are off in the direction that moves it most, of those equally likely. Of two groups; 0 at ratio 0.
+        """
+        steep = self.weight[:, None] * self._steep(ratios)[:, 0, 0]
+        moved = jnp.einsum("sab,sb->sa", self.covariance[:, 0, :, 0], steep)
+        step = sds * moved / jnp.sqrt(jnp.maximum(jnp.sum(moved * steep), TINY**2))
+        now, *ends = (
+            self.expected(ratios, jnp.clip(self.share + side * step[:, None], MIN_SHARE, 1.0 - MIN_SHARE))[0]
+            for side in (0.0, -1.0, 1.0)
+        )
+        return jnp.maximum(now - jnp.minimum(*ends), 0.0), jnp.maximum(jnp.maximum(*ends) - now, 0.0)
 
     def departed(self, variance):
         """Whether a group leaves at once, so that nothing is known about a ratio. variance: of U with its noise."""

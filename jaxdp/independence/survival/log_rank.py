@@ -52,6 +52,8 @@ CLEAR = 3.0  # sds of the noise in the information, below which nothing is said 
 # where it is not (docs/theory/log_rank.md#selection)
 SEEN = (3.1, 3.25, 3.5, 3.75, 4.0, 4.25, 4.5, 5.0, 5.5, 6.0, 7.0)
 BOUNDED = (18.83, 7.558, 3.824, 2.601, 2.006, 1.665, 1.449, 1.209, 1.095, 1.04, 1.0)
+TWO_SIDED = 1.96
+OVERSTATED = 1.25  # times the noise of shares at a ratio, whose sd is that at released shares (#selection)
 MAX_SPREAD = 2.0  # times V at most, of the variance of U at a ratio
 UNIT_ROUNDOFF = 2.0**-53
 FEW_EVENTS, ADJUSTED, CROWDED, FOLLOW_UP = "few events", "adjusted", "crowded times", "follow-up"
@@ -498,7 +500,10 @@ class _Law:
         information, variance = self.curves.information
         selected = jnp.interp(information[0] / jnp.sqrt(variance[0]), jnp.asarray(SEEN), jnp.asarray(BOUNDED))
         noise = selected**2 * self.curves.expected_variance(at)[0, 0]
-        return self._tail(off, self.variance * spread + noise)
+        # of shares that are too large, the slope is too small: their noise counts by where it would lead
+        below, above = self.curves.expected_beyond(at, OVERSTATED * TWO_SIDED * selected)
+        beyond = jnp.where(self.value < self._expected(ratio), below, above) / TWO_SIDED
+        return self._tail(off, self.variance * spread + jnp.maximum(noise, beyond**2))
 
     def _expected(self, ratio):
         return self.curves.expected(jnp.reshape(ratio, 1))[0]

@@ -143,6 +143,36 @@ def test_noise_that_lets_a_release_have_an_interval_does_not_make_it_miss():
     assert np.sum(missed) < 0.45 * np.sum(known)
 
 
+def small_group(key, n: int, ratio: float) -> Data:
+    """An exponential time, of which 15 % of the records have so many times the hazard; both are censored alike."""
+    keys = jax.random.split(key, 3)
+    group = jax.random.bernoulli(keys[0], 0.15, (n,)).astype(int)
+    event = jax.random.exponential(keys[1], (n,)) / jnp.where(group == 1, ratio, 1.0)
+    until = 2.0 * jax.random.exponential(keys[2], (n,))
+    time = jnp.clip(2.0 * jnp.minimum(event, until) / 3.0 - 1.0, -1.0, 1.0)
+    return Data(group, jnp.stack([time, 1.0 * (event <= until)], axis=1), None, Domain((TWO,), (Column(), EVENT)))
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+def test_intervals_of_small_groups_hold_a_ratio_of_two():
+    """Of those that have one: .85 held it, since shares at risk that are too large make a ratio too small."""
+    test = jaxdp.LogRank(epsilon=1.0)
+
+    @jax.jit
+    def every(keys):
+        def one(key):
+            return jaxdp.run(test, key, small_group(jax.random.fold_in(key, 1), 1500, 2.0)).interval
+
+        return jax.lax.map(one, keys, batch_size=20)
+
+    low, high = map(np.asarray, every(jax.random.split(jax.random.key(3), 400)))
+    known = ~np.isnan(low)
+    held = known & (low <= np.log(2.0)) & (np.log(2.0) <= high)
+    assert np.sum(known) > 100
+    assert np.sum(held) >= stats.binom.ppf(BINARY_BOUND, np.sum(known), 0.95)
+
+
 def test_bounds_of_selected_information_are_those_of_a_normal_number_known_to_exceed_its_threshold():
     for seen, bounded in zip(log_rank.SEEN, log_rank.BOUNDED, strict=True):
         assert bounded >= 1.0

@@ -11,6 +11,7 @@ from typing import Any
 from jaxdp._base import amounts
 
 POWER = 0.8
+PAIR = "the test of one pair"  # of which the sentence before a command speaks
 
 
 def by_release(found: float | None, size: str, level: float) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def by_plan(content: Mapping[str, Any], schema: Any, path: str) -> dict[str, Any
     setting = SurvivalSetting.of_schema(schema, content["x"][0], content["y"][0], content["given"])
     found = by_formula(content["method"], content["n"], content["epsilon"], content["level"], setting)
     if found is None:
-        return _by_simulation(content, setting, path)
+        return by_simulation(content, setting, path)
     if found == math.inf:
         return by_release(found, "", content["level"])
     linear = content["given"] and plans()[content["method"]].planning.linear
@@ -75,8 +76,11 @@ def by_plan(content: Mapping[str, Any], schema: Any, path: str) -> dict[str, Any
     }
 
 
-def _by_simulation(content: Mapping[str, Any], setting: Any, path: str) -> dict[str, Any]:
-    """The command that simulates it, where the planner has a design for such columns."""
+def by_simulation(content: Mapping[str, Any], setting: Any, path: str, what: str = "it") -> dict[str, Any]:
+    """The command that simulates it, where the planner has a design for such columns.
+
+    content: method, n, epsilon, level, x, y, given. what: of which the sentence speaks.
+    """
     from jaxdp.plan.methods import MIN_N, plans
 
     plan = plans().get(content["method"])
@@ -85,14 +89,18 @@ def _by_simulation(content: Mapping[str, Any], setting: Any, path: str) -> dict[
     if content["n"] < (least := max(MIN_N, plan.planning.min_records)):
         text = f"The planner needs at least {least} records to say how small an effect would have been found."
         return {"detectable_effect": None, "power": text}
+    return {"detectable_effect": None, "power": in_a_command(content, path, what)}
+
+
+def in_a_command(content: Mapping[str, Any], path: str, what: str) -> str:
+    """The sentence that ends with the planner's command, as a shell takes it."""
     asked = ["--method", content["method"], "--n", str(content["n"]), "--epsilon", amounts.spent(content["epsilon"])]
     asked += ["--level", f"{content['level']:g}", "--power", f"{POWER}", "--schema", path]
     for role in ("x", "y", "given"):
         for name in content[role]:
             asked += [f"--{role}={name}"] if name.startswith("-") else [f"--{role}", name]
     command = shlex.join(["jaxdp", "plan", *asked])
-    told = f"How small an effect it would have found, at no cost, simulated in minutes: {command}"
-    return {"detectable_effect": None, "power": told}
+    return f"How small an effect {what} would have found, at no cost, simulated in minutes: {command}"
 
 
 @functools.lru_cache(maxsize=256)

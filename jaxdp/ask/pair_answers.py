@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from jaxdp._base import csv_files, p_values
 from jaxdp._base.json_files import plain
+from jaxdp.ask import detectable
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.core import Cost
 
@@ -36,7 +37,8 @@ class PairAnswers(TableAnswer):
     """The answers about all pairs of columns: p-values adjusted for the number of pairs; noisy and public values only.
 
     pairs: one dict for each pair (`COLUMNS`), the smallest adjusted p-value first. content: what result.json holds.
-    cost: of all pairs together. mode: "release" or "simulation". method: of the tests, by name.
+    cost: of all pairs together. mode: "release" or "simulation". method: of the tests, by name. simulated: the pair of
+    the planner's command that the content names, if any.
     """
 
     files: ClassVar = ("pairs.csv", "result.json", "pairs.png", "report.html")
@@ -46,6 +48,7 @@ class PairAnswers(TableAnswer):
     cost: Cost
     mode: str
     method: str
+    simulated: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def found(self) -> list[tuple[str, str]]:
@@ -55,6 +58,10 @@ class PairAnswers(TableAnswer):
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json."""
         return plain({**self.content, "pairs": self.pairs})
+
+    def missed(self, schema: str = "S.toml") -> dict[str, Any]:
+        """The planner's command with the schema's path, where the content names one."""
+        return {"power": detectable.in_a_command(self.simulated, schema, detectable.PAIR)} if self.simulated else {}
 
     def written(self) -> dict[str, Any]:
         """The table of all pairs."""

@@ -466,6 +466,10 @@ class PairsQuery(TableQuery[PairAnswers]):
         assumptions = dict.fromkeys(spec.assumption for spec in specs.values() if continuous and spec.assumption)
         method = listing(self.methods)
         smallest = f"; the smallest adjusted p-value is {p_values.number(listed[0]['adjusted'])}" if not found else ""
+        built: dict[str, dict[str, Any]] = {}
+        for query, test in zip(self.asked, tests, strict=True):
+            built.setdefault(query.x[0], {})[query.y[0]] = catalogue.described(test)
+        simulated = public.pop("simulated", {})
         content = {
             "title": self.sentence,
             "answer": f"{found} of {len(listed)} pairs are dependent at level {self.level:g}, adjusted by "
@@ -486,13 +490,13 @@ class PairsQuery(TableQuery[PairAnswers]):
             "assumption": " ".join(assumptions),
             "level_rule": rule,
             "sees": without_z("; ".join(sees), self),
-            "built": {"/".join((*q.x, *q.y)): catalogue.described(t) for q, t in zip(self.asked, tests, strict=True)},
+            "built": built,
             "versions": versions(),
             **({"taken": self.asked[0].taken} if self.asked[0].taken else {}),
             **({"effect_notes": notes} if (notes := self._effect_notes(listed)) else {}),
             **public,
         }
-        return PairAnswers(listed, content, cost, mode, method)
+        return PairAnswers(listed, content, cost, mode, method, simulated)
 
 
 class _Turns:

@@ -12,7 +12,6 @@ import numpy as np
 
 from jaxdp import catalogue, null_laws
 from jaxdp._base import check
-from jaxdp._base.amounts import spent
 from jaxdp._base.display import listing
 from jaxdp._base.printed import printed_name
 from jaxdp.ask import detectable
@@ -159,22 +158,25 @@ def _told_delta(query: Any, columns: tuple, rows: int, level: float, usual: floa
 
 
 def of_single_pairs(asked: Sequence[Any], rows: int, level: float) -> dict[str, Any]:
-    """Of pairs that are tested one by one, by the planner's formulas."""
+    """Of pairs that are tested one by one, by the planner's formulas; {} where it has no plan for any.
+
+    simulated: what `detectable.in_a_command` takes, where the sentence names a command.
+    """
     from jaxdp.plan.survival import SurvivalSetting
 
     found = []
     for query in asked:
         setting = SurvivalSetting.of_schema(query.schema, query.x[0], query.y[0], list(query.given))
-        found.append(detectable.by_formula(query.entry.name, rows, query.epsilon, level, setting))
-    known = [effect for effect in found if effect is not None]
+        found.append((query, setting, detectable.by_formula(query.entry.name, rows, query.epsilon, level, setting)))
+    known = [effect for *_, effect in found if effect is not None]
+    for query, setting, _ in found if not known else ():
+        public = {"method": query.entry.name, "n": rows, "epsilon": query.epsilon, "level": level}
+        public |= {"x": query.x, "y": query.y, "given": query.given}
+        simulated = detectable.by_simulation(public, setting, "S.toml", detectable.PAIR)
+        if simulated:
+            return simulated | ({"simulated": public} if detectable.PAIR in simulated["power"] else {})
     if not known:
-        (query, *_) = asked
-        words = [f"--method {query.entry.name} --n {rows} --epsilon {spent(query.epsilon)} --level {level:.3g}"]
-        return {
-            "detectable_effect": None,
-            "power": "How small an effect a pair would have shown, at no cost, simulated in minutes: jaxdp plan "
-            f"{words[0]} --power {detectable.POWER} --x {query.x[0]} --y {query.y[0]} with the schema.",
-        }
+        return {}
     low, high = min(known), max(known)
     if math.isinf(low):
         return detectable.by_release(low, "", level) | {"detectable_effect": None}

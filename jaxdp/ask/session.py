@@ -131,7 +131,8 @@ class Session(Readable, Uncopied):
     def discover(self, columns: Sequence[str] | None = None, **how: Any) -> Graph:
         """The graph of the columns. As `jaxdp.discover`; epsilon= unless the session has `queries`."""
         found = self._ask(graphs.discover, how, columns=columns)
-        edges = f"{len(found.directed) + len(found.undirected)} edges"
+        count = len(found.directed) + len(found.undirected)
+        edges = "1 edge" if count == 1 else f"{count} edges"
         return self._note(found, f"graph of {len(found.names)} columns", edges)
 
     def describe(self, columns: Sequence[str] | None = None, **how: Any) -> Description:

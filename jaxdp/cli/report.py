@@ -59,9 +59,15 @@ def _merged(folders: list[Path], out: str | None) -> Path:
         raise options.UserError("several folders are merged into a new one: name it with --out.")
     from jaxdp.simulate.engine import results
 
-    folder = options.output_folder(out)
-    results.merge(folders, folder)
-    return folder
+    for folder in folders:
+        if not (folder / results.CONFIG).is_file():
+            raise options.UserError(
+                f"{folder} holds no simulation, and only simulations are merged: of answers, put their folders into "
+                "one folder DIR, and jaxdp report DIR makes one page of them."
+            )
+    merged = options.output_folder(out)
+    results.merge(folders, merged)
+    return merged
 
 
 def compared(lines: list[dict]) -> str:

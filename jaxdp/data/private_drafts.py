@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
 
+from jaxdp._base import amounts
 from jaxdp._base.printed import printed
 
 RELEASED = "released"  # the key of a column: what was paid, and how it was found
@@ -86,5 +87,6 @@ def counted_in(content: Mapping[str, Any], drafts: list[dict[str, Any]], unit: s
     alike = content.get("relation") != "add_or_remove_one" and content.get("epsilon") is not None
     alike = alike and all(draft.get("unit", "") == unit for draft in drafts)
     paid = [content, *(draft for draft in drafts if not draft.get(SIMULATED))]
-    total = {name: math.fsum(float(part.get(name) or 0.0) for part in paid) for name in ("epsilon", "delta")}
+    sums = {name: math.fsum(float(part.get(name) or 0.0) for part in paid) for name in ("epsilon", "delta")}
+    total = {name: float(amounts.spent(value, 12)) for name, value in sums.items()}
     return {"drafted": drafts} | ({"with_drafts": total} if alike and len(paid) > 1 else {})

@@ -1,6 +1,7 @@
 """Records: several columns at once, with what is publicly known about each; what discovery reads."""
 
 import dataclasses
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from jaxdp._base.display import described
 from jaxdp._base.owner import OWNER, warn_owner
+from jaxdp._base.printed import printed
 from jaxdp._base.pytree import as_pytree
 from jaxdp._base.untraced import is_traced
 from jaxdp.data import admit
@@ -157,12 +159,35 @@ def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] |
         raise ValueError(
             "levels is needed with a bare array: give levels=(2, 3, ...), public knowledge (0: continuous)."
         )
-    names = [""] * len(levels) if names is None else list(names)
+    counts = _counts(levels)
     columns = tuple(
-        Column(CATEGORICAL if count else CONTINUOUS, int(count), name)
-        for count, name in zip(levels, names, strict=True)
+        Column(CATEGORICAL if count else CONTINUOUS, count, name)
+        for count, name in zip(counts, _names(names, len(counts)), strict=True)
     )
     return _looked_at(Records(data, columns, bare=True))
+
+
+def _counts(levels: Any) -> list[int]:
+    """Levels of each column; tables of numbers, and R, write them as 2.0."""
+    items = np.asarray(levels, dtype=object)
+    whole = [isinstance(item, numbers.Real) and not isinstance(item, bool | np.bool) for item in items.flat]
+    if items.ndim != 1 or not all(whole) or not all(item >= 0 and item % 1 == 0 for item in items):
+        raise ValueError(
+            f"levels must be whole numbers >= 0, one for each column, as levels=(2, 3, 0) (0: continuous), got "
+            f"{printed(levels)}."
+        )
+    return [int(item) for item in items]
+
+
+def _names(names: Any, count: int) -> list[str]:
+    """A name for each column; without any, columns are called after their positions."""
+    if names is None:
+        return [""] * count
+    listed = [] if isinstance(names, str) else list(names)
+    if len(listed) != count or not all(isinstance(name, str) for name in listed):
+        got = printed(names) if len(listed) == count or not listed else len(listed)
+        raise ValueError(f"names must be {count} texts, one for each of levels, got {got}.")
+    return [str(name) for name in listed]
 
 
 def warn_of_missing(**columns: Any) -> None:
@@ -193,8 +218,13 @@ def _concrete(values: Any) -> np.ndarray | None:
 def _looked_at(records: Records) -> Records:
     """The records, of which the owner is warned where many cells are NaN or, of a bare array, in another coding.
 
+    Errors: ValueError where two columns have one name.
+
     Codes 1 and 2 of two levels are: moved into 0 and 1, all of them are one level, and a test finds nothing.
     """
+    repeated = [name for place, name in enumerate(records.names) if name in records.names[:place]]
+    if repeated:
+        raise ValueError(f"two columns are called {repeated[0]!r}: give each a name of its own.")
     cells = _concrete(records.values)
     if cells is None:
         return records

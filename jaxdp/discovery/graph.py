@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp._base import amounts
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, listed, printable, titled
 from jaxdp._base.printed import printed
 from jaxdp.core import Cost, Relation
@@ -48,9 +49,11 @@ class Graph(Readable):
     """A discovered graph: its edges, the decisions behind them and the cost.
 
     names: one per node. skeleton: bool (d, d), symmetric. cpdag: bool (d, d), entry (i, j) without (j, i)
-    is i -> j, both are i - j. complete: False if the budget ended before every query was answered;
-    `untested` lists the pairs that still had queries, whose edges were kept.
-    cost: of the whole search, fixed before the data were read. decisions: the answered queries
+    is i -> j, both are i - j. complete: False if the budget ended before every query was answered, or a policy answered
+    some in place of the data (`note` counts them); `untested` lists the pairs that still had queries, whose edges were
+    kept.
+    cost: of the whole search, fixed before the data were read; of a test that pays by itself what it has spent, where
+    that is less. decisions: the answered queries
     (for methods that answer by post-processing, the answer that removed or kept each edge).
     note: what the reader must know about how far the search went. cautions: what records and budget say against it.
     arrow_shares: float (d, d), or None for searches without one: entry (i, j) is the share of i -> j among orientations
@@ -125,11 +128,15 @@ class Graph(Readable):
             "edges": f"{len(edges)}: {listed(edges)}" if edges else "none",
             "privacy": str(self.cost),
             "answered": f"{self.num_tests} queries" if self.num_tests else None,
-            "complete": None if self.complete else f"no: {len(self.untested)} pairs kept untested",
+            "complete": None if self.complete else f"no{self._kept()}",
             "note": self.note,
             "caution": " ".join(self.cautions),
         }
         return titled(self.method or "graph", self.mode), {name: values[name] for name in values if values[name]}
+
+    def _kept(self) -> str:
+        count = len(self.untested)
+        return f": {count} {'pair' if count == 1 else 'pairs'} kept untested" if count else ""
 
     def plot(self):
         """The graph as a picture that notebooks show and `save(path)` writes. Needs the `plot` extra."""
@@ -180,7 +187,7 @@ class Graph(Readable):
             "directed": [list(arc) for arc in self.directed],
             "undirected": [list(edge) for edge in self.undirected],
             "complete": self.complete,
-            "epsilon": float(self.cost.epsilon),
+            "epsilon": float(amounts.spent(self.cost.epsilon, 12)),
             "mode": self.mode,
         } | {name: told for name, told in self._remarks().items() if told}
 

@@ -17,7 +17,10 @@ from jaxdp.interop.queries import PrivateQueries
 
 
 def pgmpy_ci_test(queries: PrivateQueries) -> PgmpyTest:
-    """For pgmpy: a callable (X, Y, Z, significance_level=0.05) of column names; True means independent."""
+    """For pgmpy: a callable (X, Y, Z, significance_level=0.05) of column names; True means independent.
+
+    Z: names, one name, or None.
+    """
     return PgmpyTest(queries)
 
 
@@ -30,8 +33,10 @@ class PgmpyTest(OneProcess):
         self.statistic_: float | None = None
         self.effect_size_: float | None = None
 
-    def __call__(self, X: str, Y: str, Z: Sequence[str] = (), significance_level: float = 0.05, **_) -> bool:
-        p_value = self.queries.by_name(X, Y, tuple(Z))
+    def __call__(
+        self, X: str, Y: str, Z: str | Sequence[str] | None = (), significance_level: float = 0.05, **_
+    ) -> bool:
+        p_value = self.queries.by_name(X, Y, () if Z is None else Z)
         self.p_value_ = p_value
         return bool(p_value >= significance_level)
 

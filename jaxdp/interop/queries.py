@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime
 import itertools
 import operator
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -31,6 +33,9 @@ from jaxdp.randomness.host import ON_HOST, require_host
 
 RAISE, DEPENDENT, INDEPENDENT = "raise", "dependent", "independent"
 POLICIES = {DEPENDENT: 0.0, INDEPENDENT: 1.0}
+SPENT, UNTAKEN = "since the budget was spent", "since the test does not take {}"  # why the policy answered
+
+Query = tuple[int, int, tuple[int, ...]]
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -63,7 +68,8 @@ class PrivateQueries(Readable, Uncopied):
     max_given: the largest conditioning set that will be asked about (default: all other columns). Queries that the
     test does not fit or refuses for its coarse cells, and larger sets than max_given, are answered by `exhausted` too,
     free; with "raise", which would end a search in its middle, the object refuses now if a set up to max_given is
-    refused. A test that fits no pair without such a set, such as `BandGCM`, may be asked given one.
+    refused. A test that fits no pair without such a set, such as `BandGCM`, may be asked given one. `unasked` lists the
+    answers of `exhausted`, and printing the object counts them.
     A query, its mirror and its conditioning set in any order are one query: repeats are free and equal.
     Copies share the budget, pickling raises, threads may ask together.
     Privacy: the whole interaction keeps the budget's guarantee, however the queries are chosen.
@@ -108,7 +114,8 @@ class PrivateQueries(Readable, Uncopied):
             raise ValueError("a simulation (key=jax.random.key(seed)) can't be charged to a ledger; leave one out.")
         self.budget = PureFilter(epsilon=epsilon) if epsilon is not None else budget
         self._lock = threading.Lock()
-        self._answers: dict[tuple[int, int, tuple[int, ...]], float] = {}
+        self._answers: dict[Query, float] = {}
+        self._unasked: dict[Query, str] = {}
 
     @property
     def spent(self) -> Cost:
@@ -119,6 +126,28 @@ class PrivateQueries(Readable, Uncopied):
     def guarantee(self) -> Cost:
         """What the whole interaction costs, however it goes."""
         return self.budget.guarantee
+
+    @property
+    def unasked(self) -> Mapping[Query, str]:
+        """The queries (i, j, given) that `exhausted` answered, none of them from the data, each with the reason."""
+        return MappingProxyType(self._unasked)
+
+    def told_unasked(self, asked: Iterable[Query] | None = None) -> str:
+        """How many of these queries, or of all so far, the policy answered, and why, as a sentence; "" where none."""
+        queries = list(self._answers if asked is None else asked)
+        reasons = collections.Counter(self._unasked[query] for query in queries if query in self._unasked)
+        if not reasons:
+            return ""
+        count = reasons.total()
+        why = [
+            f"{f'{number} ' if len(reasons) > 1 else ''}{reason.format('it' if number == 1 else 'them')}"
+            for reason, number in reasons.items()
+        ]
+        told = "query was" if len(queries) == 1 else "queries was" if count == 1 else "queries were"
+        so = "it counts" if count == 1 else "they count"
+        return (
+            f"{count} of {len(queries)} {told} not asked of the data, {' and '.join(why)}: {so} as {self._exhausted}."
+        )
 
     @property
     def mode(self) -> str:
@@ -132,12 +161,12 @@ class PrivateQueries(Readable, Uncopied):
             "guarantee": str(self.guarantee),
             "columns": listed(map(printable, self.names)),
             "exhausted": self._exhausted,
-        }
+        } | ({"note": told} if (told := self.told_unasked()) else {})
 
     def log(self) -> str:
         """What was asked and paid, one line for each query; noisy and public values only."""
         if not self.rows:
-            return "nothing asked yet"
+            return self.told_unasked() or "nothing asked yet"
         queries = [_asked(row) for row in self.rows]
         width = max(map(len, queries))
         lines = [
@@ -145,7 +174,8 @@ class PrivateQueries(Readable, Uncopied):
             for place, (row, asked) in enumerate(zip(self.rows, queries, strict=True), 1)
         ]
         note = f"{len(self.rows)} queries to {method_of(self.test)}, {self.spent}"
-        return "\n".join([*lines, f"{note}; {NOT_PRIVATE}" if self.mode == keys.SIMULATION else note])
+        lines.append(f"{note}; {NOT_PRIVATE}" if self.mode == keys.SIMULATION else note)
+        return "\n".join(filter(None, [*lines, self.told_unasked()]))
 
     def p_value(self, i: int, j: int, given: Sequence[int] = ()) -> float:
         """The released p-value; i, j and given are positions of columns.
@@ -192,12 +222,12 @@ class PrivateQueries(Readable, Uncopied):
         if len(given) > self._largest:
             if self._exhausted == RAISE:
                 raise ValueError(f"a query given {len(given)} columns, but max_given={self._largest} was declared.")
-            return POLICIES[self._exhausted]
+            return self._by_policy(query, UNTAKEN)
         unfitting = refused(self.test, self.records, i, j, given)
         if unfitting:
             if self._exhausted == RAISE:
                 raise ValueError(unfitting)
-            return POLICIES[self._exhausted]
+            return self._by_policy(query, UNTAKEN)
         data = self.records.query(i, j, given, scores=wants_scores(self.test))
         key = keys.fresh_key() if self._key is None else jax.random.fold_in(self._key, len(self.rows))
         account = self.budget if self.ledger is None else charge.Several(self.ledger, self.budget)
@@ -207,7 +237,7 @@ class PrivateQueries(Readable, Uncopied):
         except BudgetExhausted:
             if self._exhausted == RAISE:
                 raise
-            return POLICIES[self._exhausted]
+            return self._by_policy(query, SPENT)
         p_value = p_values.floored(float(result.p_value))
         self.rows.append(
             Spend(
@@ -223,6 +253,10 @@ class PrivateQueries(Readable, Uncopied):
             )
         )
         return p_value
+
+    def _by_policy(self, query: Query, reason: str) -> float:
+        self._unasked[query] = reason
+        return POLICIES[self._exhausted]
 
 
 def _position(column: Any) -> int:

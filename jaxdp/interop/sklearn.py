@@ -46,7 +46,7 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
 
     epsilon: budget of one `fit`, shared equally by the features. bounds: public bounds (low, high) of every feature, or
     a mapping of feature name (without names: its number) -> bounds. target: public bounds (low, high) of a numeric
-    target, or the list of its levels.
+    target as a tuple, or the list of its levels.
     level: of the adjusted p-values. adjust: "holm" (family-wise error) or "bh" (false discovery rate). method: as in
     `jaxdp.test`; None chooses by the kinds of columns.
     ledger: a `jaxdp.Ledger`, which every fit charges once for all of its features, before it tests the first.
@@ -174,15 +174,16 @@ class PrivateSelector(SelectorMixin, BaseEstimator):
         return asked if draws is None else asked | {"fields": {"num_null": draws}}
 
     def _is_numeric(self) -> bool:
-        return _is_bounds(self.target)
+        return isinstance(self.target, tuple) and _is_bounds(self.target)  # a list of two is levels
 
     def _rule(self, place: int) -> dict[str, Any]:
         name = getattr(self, "feature_names_in_", range(place + 1))[place]
         found: Any = self.bounds.get(name) if isinstance(self.bounds, Mapping) else self.bounds
         if not _is_bounds(found):
             raise ValueError(
-                f"bounds of feature {name!r} are not known: give bounds=(low, high), public numbers and not the least "
-                f"and largest value of the records, or a mapping of feature -> bounds; got {found!r}."
+                f"bounds of feature {name!r} must be two numbers, as bounds=(low, high) for every feature or in a "
+                f"mapping of feature -> (low, high), public and not the least and largest value of the records; got "
+                f"{found!r}."
             )
         return {"kind": "continuous", "bounds": [float(end) for end in found]}
 
@@ -212,6 +213,6 @@ def _require_known(schema: Schema, table: Mapping[str, Any]) -> None:
 
 
 def _is_bounds(value: Any) -> bool:
-    """Whether it is a pair (low, high) of numbers; a list of two is levels."""
-    pair = isinstance(value, tuple) and len(value) == 2
+    """Whether it is a pair (low, high) of numbers."""
+    pair = isinstance(value, tuple | list) and len(value) == 2
     return pair and all(isinstance(end, numbers.Real) and np.isfinite(float(end)) for end in value)

@@ -84,6 +84,9 @@ def test_drafts_that_do_not_add_up_are_not_added():
     told = [{"columns": ["a"], "columns_of_draft": 1, "epsilon": 0.5, "delta": 0.0}]
     content = {"epsilon": 1.0, "relation": "replace_one", "mode": "release"}
     assert private_drafts.counted_in(content, told, "")["with_drafts"] == {"epsilon": 1.5, "delta": 0.0}
+    tenths = [told[0] | {"epsilon": 0.1}, told[0] | {"epsilon": 0.2 - 1e-15}]  # as shares are rounded down
+    assert private_drafts.counted_in(content, tenths, "")["with_drafts"]["epsilon"] == 1.3
+    assert private_drafts.counted_in(content, [told[0] | {"epsilon": 1e-7 / 3}], "")["with_drafts"]["epsilon"] > 1.0
     assert "with_drafts" not in private_drafts.counted_in(content, told, "patient")
     joins = content | {"relation": "add_or_remove_one"}
     assert "with_drafts" not in private_drafts.counted_in(joins, told, "")

@@ -1,8 +1,10 @@
 """All pairs of a table by one query: its tests, its one charge, the adjustment, what is refused before spending."""
 
 import csv
+import itertools
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +25,7 @@ from jaxdp.ask.calls import ADJUSTMENTS
 from jaxdp.ask.pair_answers import COLUMNS
 from jaxdp.ask.pairs import PairsQuery
 from jaxdp.ask.reading import Table
-from jaxdp.cli.main import main
+from jaxdp.cli.main import build_parser, main
 from jaxdp.data.dataset import Domain
 from jaxdp.data.known import schema_of
 from jaxdp.independence import pair_by_pair
@@ -119,7 +121,7 @@ def test_the_command_writes_the_same_table(tmp_path, capsys):
     assert main([*command, "--seed", "3"]) == 0
     answers = ask(columns=LINE, given="z", adjust="bh")
     written = json.loads((tmp_path / "out" / "result.json").read_text())
-    told = json.loads(json.dumps(answers.to_dict()))
+    told = json.loads(json.dumps(answers.to_dict() | answers.missed(str(tmp_path / "s.json"))))
     assert {name: written[name] for name in told} == told
     rows = list(csv.DictReader((tmp_path / "out" / "pairs.csv").open()))
     assert tuple(rows[0]) == COLUMNS
@@ -513,3 +515,65 @@ def test_the_power_of_pairs_knows_the_smallest_p_value_and_balanced_classes():
     balanced = ask(**columns, fields={"num_null": 99}).content["power"]
     assert "in a pair of columns with equally full classes" in balanced
     assert "where a level or class is rare, only a larger effect, or none" in balanced
+
+
+ODD = {"mean texture": "a", "-flow": "b", "it's z": "z"}  # names that a shell would split, and one like an option
+
+
+def odd_columns(folder):
+    """Files of columns with such names; returns (arguments of the command, the schema's path)."""
+    rows, path = table(150), folder / "my s.json"
+    values = np.stack([rows[own] for own in ODD.values()], axis=1).tolist()
+    path.write_text(json.dumps({"columns": {name: SCHEMA["columns"][own] for name, own in ODD.items()}}))
+    lines = [",".join(ODD), *(",".join(map(repr, row)) for row in values)]
+    (folder / "d.csv").write_text("\n".join(lines) + "\n")
+    asked = ["test", str(folder / "d.csv"), "--schema", str(path), "--all-pairs", "--given", "it's z"]
+    return [*asked, "--method", "band-gcm", "--epsilon", "2", "--seed", "0", "--out", str(folder / "out")], path
+
+
+def test_the_planners_command_for_pairs_has_their_z_and_quotes_names(tmp_path, capsys):
+    """It lacked --given and quotes, so that it failed, and named no schema."""
+    asked, path = odd_columns(tmp_path)
+    assert main(asked) == 0
+    screen = capsys.readouterr().out
+    (command,) = [line for line in screen.splitlines() if line.startswith("jaxdp plan")]
+    assert command == json.loads((tmp_path / "out" / "result.json").read_text())["power"].partition(": ")[2]
+    words = shlex.split(command)
+    told = dict(itertools.pairwise(words))
+    assert (told["--x"], told["--given"], told["--schema"]) == ("mean texture", "it's z", str(path))
+    assert "--y=-flow" in words
+    assert build_parser().parse_args(words[1:]).given
+
+
+@pytest.mark.full
+def test_the_planners_command_for_pairs_runs_as_it_is_printed(tmp_path, capsys):
+    asked, _ = odd_columns(tmp_path)
+    assert main(asked) == 0
+    (command,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("jaxdp plan")]
+    assert main(shlex.split(command)[1:]) == 0
+    assert "power" in capsys.readouterr().out
+
+
+def test_in_python_the_command_names_a_schema_to_put_in_and_none_is_told_without_a_plan():
+    told = ask(columns=["a", "b", "c"], given=["z"], method="band-gcm").content["power"]
+    assert told.startswith(
+        "How small an effect the test of one pair would have found, at no cost, simulated in minutes"
+    )
+    assert "--schema S.toml --x a --y b --given z" in told
+    few = pairs_plan.of_single_pairs(
+        PairsQuery.of(schema_of(SCHEMA), columns=LINE, given=["z"], epsilon=3.0).asked, 5, 0.05
+    )
+    assert "The planner needs at least" in few["power"]
+    assert "simulated" not in few
+
+
+def test_settings_of_pairs_whose_names_hold_a_slash_are_all_kept():
+    """Of (a/b, c) and (a, b/c) one was lost, by a common key "a/b/c"."""
+    names = {"a/b": "a", "c": "b", "a": "c", "b/c": "z"}
+    rows = table()
+    schema = {"columns": {name: SCHEMA["columns"][own] for name, own in names.items()}}
+    named = {name: rows[own] for name, own in names.items()}
+    asked = {"method": "partial-correlation", "epsilon": 6.0, "key": jax.random.key(0)}
+    built = jaxdp.test_pairs(named, schema=schema, **asked).to_dict()["built"]
+    assert sum(map(len, built.values())) == 6
+    assert {"a/b": {"c", "a", "b/c"}, "c": {"a", "b/c"}, "a": {"b/c"}} == {x: set(row) for x, row in built.items()}

@@ -73,3 +73,10 @@ def test_queries_in_turn_have_the_keys_of_their_numbers_and_a_refused_one_takes_
         key = jax.random.fold_in(jax.random.key(1), number)
         alone = jaxdp.test(TABLE, x="a", y="b", levels=LEVELS, epsilon=1.0, key=key)
         assert found.content["statistic"] == alone.content["statistic"]
+
+
+def test_one_edge_of_a_graph_is_one_edge():
+    equal = {"a": TABLE["a"], "b": TABLE["a"]}
+    asking = jaxdp.Session(equal, levels=LEVELS, epsilon=50.0, key=jax.random.key(0))
+    assert len(asking.discover(epsilon=50.0).edges) == 1
+    assert asking.asked[0].answer == "1 edge"

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import re
 import warnings
 
 import jax
@@ -100,6 +101,99 @@ def test_exhaustion_answers_as_chosen_in_advance(records, policy, p_value):
     assert float(queries.spent.epsilon) <= 5.0
     with pytest.raises(BudgetExhausted):
         asked(records, epsilon=4.0).p_value(0, 1)
+
+
+@pytest.mark.parametrize(("policy", "count"), [("dependent", 73), ("independent", 10)])
+def test_a_search_whose_budget_ran_out_says_how_many_answers_are_the_policy(records, policy, count):
+    """Its graph said `complete` and the budget that was granted; print(queries) was the same before and after."""
+    test = jaxdp.ConditionalKendall(epsilon=0.25)
+    queries = interop.PrivateQueries(test, records, epsilon=0.6, exhausted=policy, key=jax.random.key(1))
+    before = str(queries)
+    assert "not asked" not in before
+    graph = jaxdp.discovery.pc(jax.random.key(2), None, test=queries, level=0.01)
+    assert graph.num_tests == count
+    told = f"{count - 2} of {count} queries were not asked of the data, since the budget was spent: they count as "
+    assert f"{told}{policy}." in graph.note
+    assert told in str(graph).replace("\n", " ")
+    assert told in graph._repr_html_()
+    assert graph.to_dict()["complete"] is False
+    assert told in graph.to_dict()["note"]
+    assert "complete  no\n" in str(graph)
+    assert graph.to_dict()["epsilon"] == 0.5  # not .49999999999999994, nor the .6 that were granted
+    assert graph.cost == queries.spent
+    assert sum(item.value is None for item in graph.decisions) == count - 2
+    assert told in str(queries)
+    assert f"{told}{policy}." in queries.log()
+    assert len(queries.unasked) == count - 2
+
+
+def test_a_search_within_its_budget_is_complete_and_states_what_it_spent(records):
+    queries = asked(records, epsilon=500.0, exhausted="dependent")
+    graph = jaxdp.discovery.pc(jax.random.key(2), None, test=queries, level=0.01)
+    assert graph.complete
+    assert "not asked" not in f"{graph} {queries} {queries.log()}"
+    assert graph.cost == queries.spent
+    assert float(graph.cost.epsilon) == pytest.approx(5.0 * len(queries.rows))
+    assert len(queries.rows) < 50
+
+
+def test_queries_that_the_test_does_not_take_are_told_apart(records):
+    queries = asked(records, epsilon=5.0, exhausted="dependent", max_given=0)
+    queries.p_value(0, 1, (2,))
+    assert queries.log() == (
+        "1 of 1 query was not asked of the data, since the test does not take it: it counts as dependent."
+    )
+    queries.p_value(0, 1)
+    queries.p_value(0, 2)
+    queries.p_value(0, 3)
+    assert queries.log().splitlines()[-1] == (
+        "3 of 4 queries were not asked of the data, 1 since the test does not take it and 2 since the budget was "
+        "spent: they count as dependent."
+    )
+
+
+@pytest.mark.parametrize(
+    ("described", "told"),
+    [
+        ({"names": ("a", "a", "c")}, "two columns are called 'a': give each a name of its own"),
+        ({"names": ("a", "b")}, "names must be 3 texts, one for each of levels, got 2"),
+        ({"names": ("a", "b", 3)}, "names must be 3 texts, one for each of levels, got"),
+        ({"names": "abc"}, "names must be 3 texts, one for each of levels, got"),
+        ({"levels": (2, 2, 2.9)}, "levels must be whole numbers >= 0"),
+        ({"levels": (2, 2, -3)}, "levels must be whole numbers >= 0"),
+        ({"levels": (2, 2, True)}, "levels must be whole numbers >= 0"),
+        ({"levels": (2, 2, math.nan)}, "levels must be whole numbers >= 0"),
+        ({"levels": (2, 2, "3")}, "levels must be whole numbers >= 0"),
+        ({"levels": 2}, "levels must be whole numbers >= 0"),
+    ],
+)
+def test_names_and_levels_that_do_not_describe_the_columns_are_refused(described, told):
+    """Two columns of one name were taken, and the first was asked; 2.9 levels were 2."""
+    table = np.zeros((100, 3), int)
+    with pytest.raises(ValueError, match=re.escape(told)) as refused:
+        asked(table, epsilon=10.0, **({"levels": (2, 2, 2), "names": ("a", "b", "c")} | described))
+    assert str(refused.value).count(".") - str(refused.value).count("2.9") == 1
+    with pytest.raises(ValueError, match="give each a name of its own"):
+        asked((table, [jaxdp.data.Column("binary", 2, "a")] * 3), epsilon=10.0)
+
+
+def test_levels_may_be_whole_numbers_of_other_types():
+    table = np.zeros((100, 3), int)
+    levels = {"levels": np.array([2.0, 2.0, 0.0]), "names": np.array(["a", "b", "c"])}
+    queries = asked(table, epsilon=10.0, max_given=0, **levels)
+    assert queries.records.levels == (2, 2, 0)
+
+
+def test_pgmpy_may_name_one_column_or_none_as_given(records):
+    queries = asked(records, epsilon=20.0)
+    ci_test = interop.pgmpy_ci_test(queries)
+    ci_test("Cancer", "Xray", "Smoker")
+    one = ci_test.p_value_
+    ci_test("Cancer", "Xray", ["Smoker"])
+    assert ci_test.p_value_ == one == queries.by_name("Cancer", "Xray", "Smoker")
+    ci_test("Cancer", "Xray", None)
+    assert ci_test.p_value_ == queries.by_name("Cancer", "Xray")
+    assert len(queries.rows) == 2
 
 
 def test_copies_share_the_budget_and_pickling_is_refused(records):

@@ -108,8 +108,11 @@ def test_a_frame_a_target_of_levels_and_bounds_by_name_in_a_pipeline():
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
-        ({"target": (0.0, 1.0)}, r"bounds of feature 0 are not known"),
-        ({"bounds": {0: (0.0, 1.0)}, "target": (0.0, 1.0)}, r"bounds of feature 1 are not known"),
+        ({"target": (0.0, 1.0)}, r"bounds of feature 0 must be two numbers, as bounds=\(low, high\)"),
+        ({"bounds": {0: (0.0, 1.0)}, "target": (0.0, 1.0)}, r"bounds of feature 1 must be two numbers, as .* got None"),
+        ({"bounds": (0.0, 0.5, 1.0), "target": (0.0, 1.0)}, r"bounds of feature 0 must be two numbers"),
+        ({"bounds": [(0.0, 1.0)] * 3, "target": (0.0, 1.0)}, r"bounds of feature 0 must be two numbers"),
+        ({"bounds": ("0", "1"), "target": (0.0, 1.0)}, r"bounds of feature 0 must be two numbers"),
         ({"bounds": (0.0, 1.0)}, "target is not known"),
         (KNOWN | {"adjust": "none"}, "adjust must be"),
         (KNOWN | {"level": 2.0}, "level must be"),
@@ -124,6 +127,14 @@ def test_what_is_missing_is_told_before_anything_is_charged(how, sentence, tmp_p
     with pytest.raises(ValueError, match=sentence):
         PrivateSelector(**how, **charged).fit(*numbers(count=3))
     assert ledger.spent.epsilon == 0.0
+
+
+def test_bounds_may_be_a_list_of_two_as_of_every_test():
+    features, target = numbers(count=3)
+    ways = ((0.0, 1.0), [0.0, 1.0], {i: [0.0, 1.0] for i in range(3)})
+    selectors = [PrivateSelector(bounds=way, target=(0.0, 1.0), random_state=0) for way in ways]
+    found = [one.fit(features, target).p_values_.tolist() for one in selectors]
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_feature_that_does_not_fit_its_bounds_is_told_before_others_are_charged(tmp_path):

@@ -90,6 +90,17 @@ def test_subfolders_are_sections_and_data_are_not_shown(tmp_path):
     assert BANNER in page.text
 
 
+def test_several_folders_of_answers_are_told_how_to_share_a_page(tmp_path, capsys):
+    """It said "it has no config.json", and left an empty folder."""
+    for name in ("one", "two"):
+        write_result(tmp_path / name, result())
+    out = tmp_path / "new"
+    assert main(["report", str(tmp_path / "one"), str(tmp_path / "two"), "--out", str(out)]) == 2
+    told = capsys.readouterr().err
+    assert "only simulations are merged: of answers, put their folders into one folder DIR, and jaxdp report" in told
+    assert not out.exists()
+
+
 def test_the_report_command_rebuilds_the_same_page(tmp_path, capsys):
     write_result(tmp_path, result())
     first = write_report(tmp_path, "again", ["result.json"]).read_text()

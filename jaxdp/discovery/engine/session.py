@@ -10,7 +10,7 @@ from typing import Any
 from jaxdp import charge
 from jaxdp.charge import Account
 from jaxdp.core import Cost
-from jaxdp.data.records import Records
+from jaxdp.data.records import Records, RecordsInChunks
 from jaxdp.discovery.engine.checkpoint import Checkpoint, keeping
 from jaxdp.discovery.engine.knowledge import Knowledge
 from jaxdp.discovery.engine.orientation import extension, orient
@@ -42,7 +42,9 @@ class Session:
         """ "simulation" or "release"."""
         return self.source.mode
 
-    def graph(self, records: Records, search: Skeleton, decisions: tuple[Decision, ...] = ()) -> Graph:
+    def graph(
+        self, records: Records | RecordsInChunks, search: Skeleton, decisions: tuple[Decision, ...] = ()
+    ) -> Graph:
         """The graph of a finished search, oriented; everything in it is post-processing."""
         return Graph(
             names=records.names,

@@ -52,8 +52,7 @@ class Graph(Readable):
     is i -> j, both are i - j. complete: False if the budget ended before every query was answered, or a policy answered
     some in place of the data (`note` counts them); `untested` lists the pairs that still had queries, whose edges were
     kept.
-    cost: of the whole search, fixed before the data were read; of a test that pays by itself what it has spent, where
-    that is less. decisions: the answered queries
+    cost: of the whole search, fixed before the data were read. decisions: the answered queries
     (for methods that answer by post-processing, the answer that removed or kept each edge).
     note: what the reader must know about how far the search went. cautions: what records and budget say against it.
     arrow_shares: float (d, d), or None for searches without one: entry (i, j) is the share of i -> j among orientations

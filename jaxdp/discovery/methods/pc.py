@@ -81,8 +81,8 @@ def pc(
     the search stops with complete=False when they are used up. Repeated queries are answered from memory.
     delta: > 0 composes the max_tests equal runs by the exact optimum (Kairouz, Oh and Viswanath; early stops are
     allowed), instead of the plain sum. Budgets of other kinds: test=jaxdp.interop.PrivateQueries(..., budget=filter),
-    which asks, pays and remembers by itself; the graph then has its mode and its guarantee, or what it has spent where
-    that is less, and says how many answers are its policy's (complete=False).
+    which asks, pays and remembers by itself; the graph then has its guarantee and its mode,
+    and says how many answers are its policy's (complete=False).
     knowledge: required and forbidden edges and an order in time; what it settles is never asked.
     progress: shows a bar on standard error.
     Errors: before anything is spent, `CoarseCells` if the test would refuse a query of the orders up to max_order.
@@ -107,7 +107,7 @@ def pc(
         ask = _remembering(ask_of(session), decisions)
         search = find_skeleton(len(records.columns), ask, **settings)
         graph = session.graph(records, search, tuple(decisions.values()))
-        return _as_paid(graph, test, charged=ledger is not None) if _pays_itself(test) else graph
+        return _as_paid(graph, test) if _pays_itself(test) else graph
 
     def rehearse(session, blank):
         if not _pays_itself(test):
@@ -184,17 +184,14 @@ def _pays_itself(test) -> bool:
     return hasattr(test, "guarantee") and hasattr(test, "p_value")
 
 
-def _as_paid(graph: Graph, test: Any, charged: bool) -> Graph:
-    """The graph as a test that pays by itself answered it. charged: whether a ledger was charged its guarantee."""
+def _as_paid(graph: Graph, test: Any) -> Graph:
+    """The graph as a test that pays by itself answered it."""
     queries = {item: (item.i, item.j, item.given) for item in graph.decisions}
     unasked = getattr(test, "unasked", {})
     policy = any(query in unasked for query in queries.values())
-    cost = graph.cost if charged else getattr(test, "spent", graph.cost)
-    less = not cost.delta and float(cost.epsilon) < float(graph.cost.epsilon)
     return dataclasses.replace(
         graph,
         mode=test.mode,
-        cost=cost if less else graph.cost,
         complete=graph.complete and not policy,
         note=test.told_unasked(queries.values()) if policy else graph.note,
         decisions=tuple(

@@ -143,9 +143,20 @@ def needs_all(test, shapes, of_persons: bool = False) -> str:
         # what such a column settles is not known yet
         return test.needs_all(shapes) if test.settled_by else "a column of it is public and read by itself"
     query = specialize(test.of_persons(shapes) if of_persons else test, shapes)
-    if not isinstance(query, Sequential):
-        return query.needs_all(shapes)
-    return query.second.needs_all(shapes) or needs_all(query.first, shapes, of_persons)
+    last = query.second if isinstance(query, Sequential) else query
+    if of_persons and _judges_persons(last):
+        return "its statistic of persons is no mean over draws of rows"
+    told = last.needs_all(shapes)
+    return told or (needs_all(query.first, shapes, of_persons) if isinstance(query, Sequential) else "")
+
+
+def _judges_persons(query) -> bool:
+    """Whether a subclass of the class with the sums has a statistic of persons of its own, which they do not give."""
+    order = type(query).__mro__
+    own, sums = (
+        next(k for k, cls in enumerate(order) if name in vars(cls)) for name in ("statistic_of_persons", "finish")
+    )
+    return own < sums
 
 
 def require_sums(test, shapes, of_persons: bool = False) -> None:

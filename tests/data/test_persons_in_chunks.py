@@ -140,6 +140,26 @@ def test_one_row_of_each_person_counts_whatever_the_order_of_a_pass():
         chosen.one_pass()({"id": [50]})
 
 
+class OfPersons(jaxdp.PartialCorrelation):
+    """A stranger's: of persons it releases another statistic, whose bound says nothing about a mean over draws."""
+
+    def statistic_of_persons(self, key, rows):
+        return super().statistic_of_persons(key, rows)
+
+
+def test_a_subclass_with_a_statistic_of_persons_of_its_own_has_no_sums_of_them():
+    shapes = jaxdp.Data(*(jax.ShapeDtypeStruct((500,), float) for _ in range(3)))
+    for cls, told in (
+        (jaxdp.PartialCorrelation, ""),
+        (OfPersons, "its statistic of persons is no mean over draws of rows"),
+    ):
+        last = jaxdp.core.specialize(cls(epsilon=1.0), shapes)
+        while isinstance(last, jaxdp.core.Sequential):
+            last = last.second
+        assert jaxdp.core.needs_all(last, shapes, of_persons=True) == told
+        assert jaxdp.core.needs_all(last, shapes) == ""
+
+
 def test_each_draw_has_one_row_of_each_person_and_takes_rows_equally_often_whatever_the_order_of_a_pass():
     counts = np.random.default_rng(2).integers(1, 40, 60)
     ids = np.random.default_rng(1).permutation(np.repeat(np.arange(60), counts))

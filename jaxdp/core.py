@@ -24,7 +24,7 @@ from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.layout import automatic_layout
 from jaxdp.charge import Account as Account
 from jaxdp.data.admit import admitted
-from jaxdp.data.chunks import Chunks
+from jaxdp.data.chunks import Chunks, RowsOfDraws
 from jaxdp.data.dataset import Data
 from jaxdp.data.person_rows import PersonRows, draws_of, rounding
 from jaxdp.data.records import warn_of_missing
@@ -141,22 +141,11 @@ def needs_all(test, shapes, of_persons: bool = False) -> str:
     """
     if test.public_columns:
         # what such a column settles is not known yet
-        return test.needs_all(shapes) if test.settled_by else "a column of it is public and read by itself"
+        return test.needs_all(shapes, of_persons) if test.settled_by else "a column of it is public and read by itself"
     query = specialize(test.of_persons(shapes) if of_persons else test, shapes)
     last = query.second if isinstance(query, Sequential) else query
-    if of_persons and _judges_persons(last):
-        return "its statistic of persons is no mean over draws of rows"
-    told = last.needs_all(shapes)
+    told = last.needs_all(shapes, of_persons)
     return told or (needs_all(query.first, shapes, of_persons) if isinstance(query, Sequential) else "")
-
-
-def _judges_persons(query) -> bool:
-    """Whether a subclass of the class with the sums has a statistic of persons of its own, which they do not give."""
-    order = type(query).__mro__
-    own, sums = (
-        next(k for k, cls in enumerate(order) if name in vars(cls)) for name in ("statistic_of_persons", "finish")
-    )
-    return own < sums
 
 
 def require_sums(test, shapes, of_persons: bool = False) -> None:
@@ -295,18 +284,18 @@ def _execute(test, source: Source, data) -> tuple[Any, Release]:
 
 
 def summed(query: PrivateQuery, data: Chunks):
-    """The statistic of records in chunks, by one pass over them, or its mean over draws of rows of persons: private."""
+    """The statistic of records in chunks, or of rows of persons, by one pass over them: private."""
     # as NumPy: a process that gets the query would read float64 arrays of JAX as float32
     query = jax.tree.map(np.asarray, query)
-    totals = data.total(functools.partial(_partial, query, data.num_records), query.merge)
+    sums = data.total(functools.partial(_partial, query, data.num_records), query.merge)
     with jax.enable_x64(True):
-        values = [jax.tree.map(jnp.asarray, query.finish(sums)) for sums in totals]
-        if len(values) == 1:
-            return values[0]
-        return jax.tree.map(lambda *some: jnp.mean(jnp.stack(some).astype(float), axis=0), *values)
+        return jax.tree.map(jnp.asarray, query.finish_of_persons(sums) if draws_of(data) else query.finish(sums))
 
 
 def _partial(query: PrivateQuery, count: int, chunk):
+    if isinstance(chunk, RowsOfDraws):
+        rows = dataclasses.replace(chunk, rows=finite(query, chunk.rows))
+        return query.partial_of_persons(rows, count)
     return query.partial(finite(query, chunk), count)
 
 

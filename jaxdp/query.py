@@ -14,7 +14,7 @@ import numpy as np
 from jaxdp._base import check
 from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.data.chunks import Chunks
+from jaxdp.data.chunks import Chunks, RowsOfDraws
 from jaxdp.data.person_rows import PersonRows, draws_of
 from jaxdp.noise.source import Source
 from jaxdp.privacy import Cost, Norm, Relation
@@ -192,17 +192,34 @@ class PrivateQuery:
         """Private: the statistic that the sums of all records give, float64; it has the sensitivity of `statistic`."""
         raise NotImplementedError
 
-    def needs_all(self, shapes) -> str:
+    def partial_of_persons(self, rows: RowsOfDraws, num_persons: int) -> Any:
+        """Private: the sums of a chunk of rows of persons, a pytree of integer arrays (NumPy) that `merge` adds.
+
+        num_persons: of all chunks, public. Default: `partial` of each draw, for the mean over draws.
+        """
+        return [self.partial(draw, num_persons) for draw in rows.each()]
+
+    def finish_of_persons(self, sums: Any) -> Any:
+        """Private: the statistic of persons that the sums of all their rows give, as `finish`."""
+        values = [jax.tree.map(jnp.asarray, self.finish(draw)) for draw in sums]
+        return jax.tree.map(lambda *some: jnp.mean(jnp.stack(some).astype(float), axis=0), *values)
+
+    def needs_all(self, shapes, of_persons: bool = False) -> str:
         """Why data of these public shapes must be read as one table, in half a sentence; "" where sums will do.
 
-        The class that defines `statistic` must be the one that defines `finish`, or come after it: a subclass with
-        another statistic has no sums unless it says so.
+        of_persons: records are persons with several rows. The class that defines `statistic` must be the one that
+        defines `finish`, or come after it: a subclass with another statistic has no sums unless it says so. Of persons,
+        `statistic_of_persons` and `finish_of_persons` are meant; the mean over draws needs `finish` alone.
         """
-        order = type(self).__mro__
-        defines = {
-            name: next(k for k, cls in enumerate(order) if name in vars(cls)) for name in ("statistic", "finish")
-        }
-        if type(self).finish is not PrivateQuery.finish and defines["finish"] <= defines["statistic"]:
+
+        def place(*names: str) -> int:
+            return next(k for k, cls in enumerate(type(self).__mro__) if vars(cls).keys() & set(names))
+
+        sums = ("finish", "finish_of_persons") if of_persons else ("finish",)
+        given = any(getattr(type(self), name) is not getattr(PrivateQuery, name) for name in sums)
+        if given and of_persons and place("statistic_of_persons") < place(*sums):
+            return "its statistic of persons is no mean over draws of rows"
+        if given and place(*sums) <= place("statistic"):
             return ""
         return ("" if self.spec is None else self.spec.needs_all) or NO_SUM
 

@@ -52,19 +52,22 @@ class ChosenRows:
         """The cells of the records of one draw alone, by one further pass."""
         records = self.one_pass()
         for piece in pieces:
-            report.add_piece(self._rules, piece, np.flatnonzero(records(piece)[:, 0]))
+            report.add_piece(self._rules, piece, np.flatnonzero(records(piece)[0][:, 0]))
 
-    def one_pass(self) -> Callable[[Mapping[str, Any]], np.ndarray]:
-        """A function of consecutive pieces, for a further pass: which rows each draw has, bool (n, draws)."""
+    def one_pass(self) -> Callable[[Mapping[str, Any]], tuple[np.ndarray, np.ndarray]]:
+        """A function of consecutive pieces, for a further pass: which rows each draw has, bool (n, draws), and the
+        place of the unit of each row that some draw has, int (n,).
+        """
         chosen = self._units.one_pass()
 
-        def records(piece: Mapping[str, Any]) -> np.ndarray:
-            kept = np.ones((len(next(iter(piece.values()))), self.draws), bool)
+        def records(piece: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+            rows = len(next(iter(piece.values())))
+            kept, units = np.ones((rows, self.draws), bool), np.zeros(rows, int)
             if self._schema.missing == DROP:
                 kept[~complete(piece, self._rules)] = False
             if self._schema.unit:
                 ids, there = piece[self._schema.unit], np.flatnonzero(kept[:, 0])
-                kept[there] = chosen([ids[place] for place in there])
-            return kept
+                kept[there], units[there] = chosen([ids[place] for place in there])
+            return kept, units
 
         return records

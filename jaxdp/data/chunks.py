@@ -17,19 +17,26 @@ from jaxdp.data.dataset import Data, Domain
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, repr=False)
 class RowsOfDraws:
-    """A chunk of rows of persons, and in which draws of one row per person each of them is drawn, bool (m, draws)."""
+    """A chunk of rows of persons. drawn: in which draws of one row per person each row is drawn, bool (m, draws).
+
+    persons: the place of the person of each row, int (m,), from 0 to the number of persons.
+    """
 
     rows: Data
     drawn: np.ndarray
+    persons: np.ndarray
 
     def __len__(self) -> int:
         return len(self.rows.x)
 
+    def without_names(self) -> RowsOfDraws:
+        """As of `Data`."""
+        return dataclasses.replace(self, rows=self.rows.without_names())
+
     def each(self) -> Iterator[Data]:
-        """The rows of each draw, without names."""
-        rows = self.rows.without_names()
+        """The rows of each draw."""
         for drawn in self.drawn.T:
-            yield jax.tree.map(lambda leaf, drawn=drawn: leaf[drawn], rows)
+            yield jax.tree.map(lambda leaf, drawn=drawn: leaf[drawn], self.rows)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -72,22 +79,21 @@ class Chunks:
         """Rows of all chunks together: public."""
         return self.shapes.x.shape[0]
 
-    def total(self, function: Callable[[Data], Any], merge: Callable[[Any, Any], Any]) -> list[Any]:
-        """What `merge` makes of function(chunk) of all chunks, for each draw: one pass. Private.
+    def total(self, function: Callable[[Any], Any], merge: Callable[[Any, Any], Any]) -> Any:
+        """What `merge` makes of function(chunk) of all chunks, which have no names: one pass. Private.
 
-        Errors: ValueError if the chunks hold another number of records than stated.
+        Errors: ValueError if the chunks, or a draw of them, hold another number of records than stated.
         """
         add_up = functools.partial(in_turn, most=self.most) if self.add_up is None else self.add_up
-        count, merged = (_counted, _merged) if self.draws == 1 else (_counted_draws, _merged_draws)
-        rows, found = add_up(functools.partial(count, function), functools.partial(merged, merge), self.read)
+        rows, found = add_up(functools.partial(_counted, function), functools.partial(_merged, merge), self.read)
         if np.any(rows != self.num_records):
             raise ValueError(f"the chunks hold another number of records than the {self.num_records} that were stated.")
-        return [found] if self.draws == 1 else found
+        return found
 
     def blank(self) -> Chunks:
         """One record of zeros in place of all: what a release is rehearsed on before it is paid."""
         row: Any = jax.tree.map(lambda leaf: np.zeros((1, *leaf.shape[1:]), leaf.dtype), self.shapes)
-        row = row if self.draws == 1 else RowsOfDraws(row, np.ones((1, self.draws), bool))
+        row = row if self.draws == 1 else RowsOfDraws(row, np.ones((1, self.draws), bool), np.zeros(1, int))
         return dataclasses.replace(
             self, add_up=lambda function, merge, read: (self.num_records, function(row)[1]), read=lambda: iter([row])
         )
@@ -126,26 +132,14 @@ def num_rows(chunk: Data | RowsOfDraws) -> int:
     return len(chunk.x) if isinstance(chunk, Data) else len(chunk)
 
 
-def _counted(function: Callable[[Data], Any], chunk: Data) -> tuple[int, Any]:
-    return len(chunk.x), function(chunk.without_names())
+def _counted(function: Callable[[Any], Any], chunk: Data | RowsOfDraws) -> tuple[Any, Any]:
+    """The number of records, of each draw where there are draws, and what the function makes of them."""
+    records = len(chunk.x) if isinstance(chunk, Data) else chunk.drawn.sum(axis=0)
+    return records, function(chunk.without_names())
 
 
-def _merged(merge: Callable[[Any, Any], Any], one: tuple[int, Any], other: tuple[int, Any]) -> tuple[int, Any]:
+def _merged(merge: Callable[[Any, Any], Any], one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
     return one[0] + other[0], merge(one[1], other[1])
-
-
-def _counted_draws(function: Callable[[Data], Any], chunk: RowsOfDraws) -> tuple[np.ndarray, list[Any]]:
-    found = [_counted(function, draw) if len(draw.x) else (0, None) for draw in chunk.each()]
-    return np.array([rows for rows, _ in found]), [sums for _, sums in found]
-
-
-def _merged_draws(merge: Callable[[Any, Any], Any], one: tuple, other: tuple) -> tuple[np.ndarray, list[Any]]:
-    """None: of a chunk in which a draw has no row."""
-    sums = [
-        left if right is None else right if left is None else merge(left, right)
-        for left, right in zip(one[1], other[1], strict=True)
-    ]
-    return one[0] + other[0], sums
 
 
 def shapes_of(data: Data) -> Data:

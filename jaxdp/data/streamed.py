@@ -228,7 +228,7 @@ def codes(
     how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True}
     parts: list[np.ndarray] = []
     for piece in _with_progress(readers.counted(source, asked, schema.delimiter, rules, report, **how), "reading"):
-        kept = slice(None) if records_of is None else records_of(piece)[:, 0]
+        kept = slice(None) if records_of is None else records_of(piece)[0][:, 0]
         parts.append(schema.coded_table(piece, names).astype(kind)[kept])
     return Records(np.concatenate(parts) if parts else np.zeros((0, len(columns)), kind), columns)
 
@@ -269,10 +269,10 @@ def _chunks(
     for piece in _with_progress(pieces(), "reading", count):
         coded: Any = columns.coded(piece)
         if records_of is not None:
-            drawn = records_of(piece)
+            drawn, persons = records_of(piece)
             kept = drawn.any(axis=1)
             coded = jax.tree.map(lambda leaf, kept=kept: leaf[kept], coded)
-            coded = RowsOfDraws(coded, drawn[kept]) if drawn.shape[1] > 1 else coded
+            coded = RowsOfDraws(coded, drawn[kept], persons[kept]) if drawn.shape[1] > 1 else coded
         waiting.append(coded)
         held += num_rows(coded)
         if held >= MIN_ROWS:

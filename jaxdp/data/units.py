@@ -102,8 +102,9 @@ class DrawnRows(_Counted):
         for value in ids:
             self._next(value)
 
-    def one_pass(self) -> Callable[[Sequence], np.ndarray]:
-        """A function of the ids of consecutive rows, for one further pass: the draws of each row, bool (n, draws).
+    def one_pass(self) -> Callable[[Sequence], tuple[np.ndarray, np.ndarray]]:
+        """A function of the ids of consecutive rows, for one further pass: the draws of each row, bool (n, draws), and
+        the place of its unit, int (n,).
 
         It raises ValueError for an id that was not there before.
         """
@@ -111,7 +112,7 @@ class DrawnRows(_Counted):
             self._turns = self._drawn_numbers()
         turns, seen = self._turns, [0] * len(self._rows)
 
-        def drawn(ids: Sequence) -> np.ndarray:
+        def drawn(ids: Sequence) -> tuple[np.ndarray, np.ndarray]:
             places, numbers = np.zeros(len(ids), int), np.zeros(len(ids), int)
             for at, value in enumerate(ids):
                 place = self._places.get(id_of(value), -1)
@@ -119,7 +120,7 @@ class DrawnRows(_Counted):
                     raise ValueError("the table holds other units than in the pass before: it must stay as it is.")
                 places[at], numbers[at] = place, seen[place]
                 seen[place] += 1
-            return turns[places] == numbers[:, None]
+            return turns[places] == numbers[:, None], places
 
         return drawn
 

@@ -81,11 +81,11 @@ class AllPairs(PrivateTest):
     def finish(self, totals):
         return self.test.pairwise_of_sums(totals)
 
-    def needs_all(self, shapes):
+    def needs_all(self, shapes, of_persons=False):
         if self.test.pairwise_of_sums is None:
-            return self.test.needs_all(shapes) or core.NO_SUM
+            return self.test.needs_all(shapes, of_persons) or core.NO_SUM
         pairs = shapes.x.shape[1] ** 2
-        return self.test.needs_all(shapes) or sums.too_large(getattr(self.test, "total_cells", 1) * pairs)
+        return self.test.needs_all(shapes, of_persons) or sums.too_large(getattr(self.test, "total_cells", 1) * pairs)
 
     def sensitivity(self, num_records):
         return self.test.sensitivity(num_records)

@@ -46,16 +46,21 @@ def added(query: Any, name: str, chunk: Any, num_records: int, add: Callable[...
     sums. Blocks lie in the cache, and have few sizes, so that few programs are compiled.
     cells: of the sums; where they are many, all records are added at once.
     """
-    parts = _blocks(query, name, chunk, num_records)
     if cells > MANY_CELLS:
-        parts = iter([jax.tree.map(lambda *some: np.concatenate(some), *parts)])
+        return add(*mapped(query, name, chunk, num_records))
+    parts = _blocks(query, name, chunk, num_records)
     return functools.reduce(functools.partial(jax.tree.map, np.add), (add(*part) for part in parts))
+
+
+def mapped(query: Any, name: str, chunk: Any, num_records: int) -> tuple[np.ndarray, ...]:
+    """The arrays that a method of the query returns, (n, ...) each, computed block by block (`added`)."""
+    return jax.tree.map(lambda *some: np.concatenate(some), *_blocks(query, name, chunk, num_records))
 
 
 def _blocks(query: Any, name: str, chunk: Any, num_records: int) -> Iterator[Any]:
     rows = len(jax.tree.leaves(chunk)[0])
     with jax.enable_x64(True):
-        for start in range(0, rows, BLOCK_RECORDS):
+        for start in range(0, max(rows, 1), BLOCK_RECORDS):
             size = min(BLOCK_RECORDS, rows - start)
             room = max(MIN_BLOCK, 1 << (size - 1).bit_length())
             block = jax.tree.map(lambda leaf, at=start, n=size, m=room: _filled(leaf[at : at + n], m), chunk)

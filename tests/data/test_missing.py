@@ -441,7 +441,7 @@ def test_rows_without_an_id_are_one_person_however_that_is_spelled(rows):
     one_row.add(ids)
     assert len(units.chosen(rows)) == len(one_row) == 3
     assert units.without_id == one_row.without_id == 8
-    assert one_row.one_pass()(ids).sum() == 3
+    assert one_row.one_pass()(ids)[0].sum() == 3
     table = {"x": [0.0] * 10, "y": [0.0] * 10, "id": ["p", "", "NA", "nan", "NULL", "none", "q", "q", "p", "p"]}
     schema = Schema.from_dict({"columns": dict.fromkeys("xy", SCALED["columns"]["x"]), "unit": "id"})
     assert len(schema.read(table, x="x", y="y").x) == 3

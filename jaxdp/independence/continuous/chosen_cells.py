@@ -104,8 +104,8 @@ class CellChoice(PrivateQuery):
             found.append(-within - 2.0 * len(moments["count"]) * 2.0 * RESIDUAL_VARIANCE)
         return np.array(found)
 
-    def needs_all(self, shapes):
-        return super().needs_all(shapes) or sums.too_large(sum(self._numbers(shapes)), shapes.x.shape[0])
+    def needs_all(self, shapes, of_persons=False):
+        return super().needs_all(shapes, of_persons) or sums.too_large(sum(self._numbers(shapes)), shapes.x.shape[0])
 
     def _score(self, x, y, data, bins: int):
         depth = partition.num_columns(data.z)

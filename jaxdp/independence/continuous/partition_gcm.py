@@ -61,6 +61,12 @@ def _from_domain(cls, epsilon, domain, options):
     return cls(epsilon=epsilon, standardize=domain is not None, scale_x=scale_x, scale_y=scale_y, **cells)
 
 
+def _clipped(xp: Any, weights: Any, num_cells: int):
+    """The weight of each cell, (K, 1), by NumPy or JAX."""
+    weights = xp.nan_to_num(xp.broadcast_to(xp.asarray(weights), (num_cells,)), nan=0.0)
+    return xp.clip(weights, -1.0, 1.0)[:, None]
+
+
 @frozen_pytree
 class PartitionGCM(WithinCells):
     """Private test of X independent of Y given Z by within-cell covariance.
@@ -246,7 +252,7 @@ class PartitionGCM(WithinCells):
         ss_x, ss_y = (partition.cell_sums(values**2, cell, num_cells) for values in (x, y))
         ss_x = ss_x / jnp.maximum(counts - 1.0, 1.0)[:, None]
         if self.weights is not None:
-            weights = self._weights(num_cells)
+            weights = _clipped(jnp, self.weights, num_cells)
             x, ss_x = x * weights[cell], ss_x * weights**2
         region = jnp.arange(num_cells) * self.num_regions // num_cells
         return {
@@ -255,13 +261,8 @@ class PartitionGCM(WithinCells):
             **products,
         }
 
-    def _weights(self, num_cells: int):
-        """The weight of each cell, (K, 1)."""
-        weights = jnp.nan_to_num(jnp.broadcast_to(jnp.asarray(self.weights), (num_cells,)), nan=0.0)
-        return jnp.clip(weights, -1.0, 1.0)[:, None]
-
     def _products_of_records(self, x, y, cell, num_cells: int):
-        x = x if self.weights is None else x * self._weights(num_cells)[cell]
+        x = x if self.weights is None else x * _clipped(jnp, self.weights, num_cells)[cell]
         products = x[:, :, None] * y[:, None, :]
         return {"persons": products[:, 0, 0] if math.prod(self.num_columns[:2]) == 1 else products}
 
@@ -288,8 +289,7 @@ class PartitionGCM(WithinCells):
         count = len(products)
         ss_x = ss_x / np.maximum(totals["count"] - 1.0, 1.0)[:, None]
         if self.weights is not None:
-            weights = np.nan_to_num(np.broadcast_to(np.asarray(self.weights, float), (count,)), nan=0.0)
-            weights = np.clip(weights, -1.0, 1.0)[:, None]
+            weights = _clipped(np, self.weights, count)
             products, ss_x = products * weights[:, :, None], ss_x * weights**2
         region = np.arange(count) * self.num_regions // count
         variances = np.stack([ss_x[region == g].T @ ss_y[region == g] for g in range(self.num_regions)])
@@ -299,11 +299,35 @@ class PartitionGCM(WithinCells):
         single = math.prod(self.num_columns[:2]) == 1
         return {name: total[..., 0, 0] if single else total for name, total in found.items()}
 
-    def needs_all(self, shapes):
+    def partial_of_persons(self, rows, num_persons):
+        """The moments of each draw; with `by_person` also the sum over draws of each person's products, int64 (m,)."""
+        found = {"draws": super().partial_of_persons(rows, num_persons)}
+        if not self.by_person:
+            return found
+        cell, x, y = sums.mapped(self, "on_grid", rows.rows, num_persons)
+        if self.weights is not None:
+            x = np.round(x * _clipped(np, self.weights, self._num_cells(rows.rows, num_persons))[cell])
+        times = rows.drawn.sum(axis=1)
+        pairs = [
+            sums.cell_sums(rows.persons, of_x * of_y * times, num_persons, rows.drawn.shape[1] * sums.GRID**2)
+            for of_x in x.T
+            for of_y in y.T
+        ]
+        return found | {"persons": np.stack(pairs, axis=-1)}
+
+    def finish_of_persons(self, totals):
+        found = super().finish_of_persons(totals["draws"])
+        if not self.by_person:
+            return found
+        means = totals["persons"] / (sums.GRID**2 * len(totals["draws"]))
+        size = self.num_columns[:2] if math.prod(self.num_columns[:2]) > 1 else ()
+        return found | {"persons": np.sum(means**2, axis=0).reshape(size)}
+
+    def needs_all(self, shapes, of_persons=False):
         count = shapes.x.shape[0]
-        if self.by_person:
-            return "the mean of each person's products is squared"
-        return super().needs_all(shapes) or sums.too_large(self._num_cells(shapes, count), count)
+        if self.by_person and not of_persons:
+            return "the product of each record is squared"
+        return super().needs_all(shapes, of_persons) or sums.too_large(self._num_cells(shapes, count), count)
 
     def _centers(self, data, num_records: int | None = None):
         """The released centre of each record's group of cells, (n, p) and (n, q); 0 without the stage."""

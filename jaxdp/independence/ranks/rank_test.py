@@ -110,8 +110,8 @@ class StratifiedRankTest(WithinCells):
         with jax.enable_x64(True):
             return jax.tree.map(np.asarray, self.of_strata(concordance.strata_of_table(totals)))
 
-    def needs_all(self, shapes):
-        told = super().needs_all(shapes)
+    def needs_all(self, shapes, of_persons=False):
+        told = super().needs_all(shapes, of_persons)
         if told:
             return told
         levels, blocks = strata.levels_of(shapes), strata.num_strata(shapes, self._target(shapes.x.shape[0]))

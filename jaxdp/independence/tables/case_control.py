@@ -126,7 +126,7 @@ class CaseControlTest(PrivateTest):
             counts = np.clip(totals, 0, np.array(self.groups)).astype(float)
             return jax.tree.map(np.asarray, self.of_counts(jnp.asarray(counts[0]), jnp.asarray(counts[1])))
 
-    def needs_all(self, shapes):
+    def needs_all(self, shapes, of_persons=False):
         order = type(self).__mro__
         own = next(k for k, cls in enumerate(order) if "statistic" in vars(cls))
         return "" if order[own] is CaseControlTest else core.NO_SUM

@@ -40,6 +40,7 @@ SEEN = 3.0  # sds of its noise that the records of a level must be, for its sum 
 MAX_NOISE = 0.07  # of G for single rows of evenly spread levels: with more of it one row of each person counts
 RAISED = 256  # by which the rounding of a square may be raised with it: of a level that the table's noise does not hide
 UNIT_ROUNDOFF = 2.0**-53
+BLOCK_PERSONS = 1 << 14  # of whom G is added up at a time, of tables in chunks
 
 
 def shows_spread(mechanism: Any, shape: tuple[int, int], num_records: int) -> bool:
@@ -83,9 +84,32 @@ class SpreadOfPersons(PrivateTest):
         return self.statistic_of_persons(key, PersonRows(jax.tree.map(lambda leaf: leaf[:, None], data)))
 
     def statistic_of_persons(self, key, rows):
-        """G, without a table for each person: |u|^2 is a mean over pairs of draws of products of two inner products."""
+        """G, of the levels of each draw."""
+        return self._largest(self._sums(*jax.vmap(self.table.codes_of, in_axes=1)(rows.draws)))
+
+    def partial_of_persons(self, rows, num_persons):
+        """The cell of each draw of each person, int (m, draws): 0 for the rows that other chunks hold."""
+        levels = self.table.all_levels
+        found = np.zeros((num_persons, rows.drawn.shape[1]), np.min_scalar_type(math.prod(levels) - 1))
+        row, draw = np.nonzero(rows.drawn)
+        found[rows.persons[row], draw] = sums.joint_code(self.table.columns(rows.rows), levels)[row]
+        return found
+
+    def finish_of_persons(self, totals):
+        *counts, r, c = self.table.all_levels
+        shape = (math.prod(counts), r, c)
+        parts = [
+            _sums_of_cells(self, *np.unravel_index(totals[start : start + BLOCK_PERSONS].T, shape))
+            for start in range(0, len(totals), BLOCK_PERSONS)
+        ]
+        return self._largest(jax.tree.map(lambda *some: sum(some), *parts))
+
+    def _sums(self, stratum, a, b):
+        """The sums over persons of which G is the largest, of levels (draws, m): all, of each level, of ranks.
+
+        Without a table for each person: |u|^2 is a mean over pairs of draws of products of two inner products.
+        """
         p, q = self._margins()
-        stratum, a, b = jax.vmap(self.table.codes_of, in_axes=1)(rows.draws)
         count = len(a)
 
         def add(number, found):
@@ -98,18 +122,19 @@ class SpreadOfPersons(PrivateTest):
 
         zero = jnp.zeros((a.shape[1], p.shape[1]), float), jnp.zeros((a.shape[1], q.shape[1]), float)
         by_row, by_column = jax.lax.fori_loop(0, count * count, add, zero)
-        found = jnp.sum(jnp.clip(jnp.sum(by_row, axis=1) / count**2, 0.0, SPREAD))
+        found = [jnp.sum(jnp.clip(jnp.sum(by_row, axis=1) / count**2, 0.0, SPREAD))]
         for squares, (raised, most) in zip((by_row, by_column), self._levels(), strict=True):
-            found = jnp.maximum(
-                found, jnp.max(jnp.sum(jnp.clip(squares / count**2 * raised[None], 0.0, most[None]), axis=0))
-            )
+            found.append(jnp.sum(jnp.clip(squares / count**2 * raised[None], 0.0, most[None]), axis=0))
         if self.table.counts_ranks():
             s, t = midranks(p), midranks(q)
             ranks = jnp.mean(s[stratum, a] * t[stratum, b], axis=0) ** 2
             own = self._of_single(jnp.sum(p * s**2, axis=1) * jnp.sum(q * t**2, axis=1))
             raised = ranks * self._usual() / jnp.maximum(own, TINY)
-            found = jnp.maximum(found, jnp.sum(jnp.clip(raised, 0.0, SPREAD)))
-        return found / self._unit()
+            found.append(jnp.sum(jnp.clip(raised, 0.0, SPREAD)))
+        return found
+
+    def _largest(self, of_persons):
+        return functools.reduce(jnp.maximum, map(jnp.max, of_persons)) / self._unit()
 
     def _usual(self):
         """The mean of |u|^2 over single rows."""
@@ -179,6 +204,11 @@ class SpreadOfPersons(PrivateTest):
         table, larger = self.of_records(release)
         found = table.interpret(key, larger)
         return found._replace(estimate=self.released.value) if found.estimate is larger.value else found
+
+
+@bounded_jit
+def _sums_of_cells(stage, stratum, a, b):
+    return stage._sums(stratum, a, b)
 
 
 def _products(here, there, one, other):

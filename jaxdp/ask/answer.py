@@ -15,6 +15,7 @@ from jaxdp.ask.cautions import cautions
 from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.core import Result
 from jaxdp.data import conditioning
+from jaxdp.data.columns import Column
 from jaxdp.data.records import levels_of
 from jaxdp.independence import effect_sizes
 from jaxdp.randomness import keys
@@ -157,7 +158,7 @@ def describe(
         "unit": query.schema.describe_records(query.every_row and test.every_row(public_shapes(data))),
         "built": catalogue.described(test),
         "cells": _cells(test, data, result.release),
-        "assumption": query.entry.spec.assumption if 0 in levels_of(data.domain.z) else "",
+        "assumption": query.entry.spec.assumption if _counts_distances(query.entry.spec, data.domain.z) else "",
         "level_rule": rule,
         "sees": effects.without_z(query.entry.spec.alternatives, query),
         "cautions": [
@@ -193,6 +194,11 @@ def maybe_times(query: Any) -> list[str]:
         f'{tests[0].name}, or kind = "survival" in the schema): {query.entry.name} takes both for plain columns, and '
         "so takes for a dependence also that X goes with being censored."
     ]
+
+
+def _counts_distances(spec: Any, z: Sequence[Column]) -> bool:
+    """Whether the level rests on distances in Z: numbers, or ordered levels that the test takes for such."""
+    return 0 in levels_of(z) or (spec.of_moments and any(one.levels > 2 and not one.unordered for one in z))
 
 
 def _found(spec: Any, found: bool) -> dict[str, Any]:

@@ -199,7 +199,8 @@ LOG_RATIO = 8.0  # of the quartiles, from which a logarithm is proposed
 LAST_DAY = datetime.date.max.toordinal()
 NO_SPREAD = (
     "no spread was found, as where most values are equal, or differ by less than a cell of the public grid is wide, "
-    "0.3 % of their size (then subtract a public number from them): no bounds are given"
+    "0.3 % of their size (then subtract a public number from them), or are all below 1e-6 in size (then change the "
+    "unit): no bounds are given"
 )
 PLACES = {QUARTILES: "a quartile", CENTRE: "the median"}
 ZEROS = (
@@ -244,7 +245,10 @@ class DraftedSchema:
         for name, entry in self.columns.items():
             wanted = "bounds" if entry["kind"] == CONTINUOUS else "levels"
             if wanted not in entry:
-                raise ValueError(f"column {name!r}: {self.flags[name]}; write {wanted} from public knowledge.")
+                raise ValueError(
+                    f"column {name!r}: {self.flags[name]}; write {wanted} from public knowledge, or leave "
+                    "the column out, as in schema={'columns': {...}} with the other entries of `columns`."
+                )
         return Schema.from_dict({"columns": self.columns} | ({"unit": self.unit} if self.unit else {}))
 
     def sections(self) -> dict[str, str]:

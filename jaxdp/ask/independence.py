@@ -69,6 +69,7 @@ class Query(TableQuery[Answer]):
         own = complete(TestOptions, how)
         method, sees = own["method"], own["sees"]
         x, y, given = (tuple(schema.named(role, own[role])) for role in ("x", "y", "given"))
+        schema = schema.conditioned_on(given)
         domain = _coded(schema, x, y or x, given)
         if method and sees:
             raise ValueError("give method or sees, not both: the method settles what is seen.")

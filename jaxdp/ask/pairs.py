@@ -106,6 +106,7 @@ class PairsQuery(TableQuery[PairAnswers]):
         check.in_range(0.0, 1.0, level=level)
         whole = budget(own["epsilon"])
         given = tuple(schema.named("given", own["given"]))
+        schema = schema.conditioned_on(given)
         rest = [name for name in schema.names if name not in given]
         names = tuple(rest if own["columns"] is None else schema.named("columns", own["columns"]))
         require_columns(names, given)

@@ -59,7 +59,8 @@ class ColumnRule:
     event: the schema says that it tells whether the event came at a time in another column.
     hashed: the levels are cells of a public hash of the texts (`hashed_levels`).
     pools: `other` collects the levels that a private draft did not name: of a column that is conditioned on they are
-    levels that the schema does not list.
+    levels that the schema does not list. asked: it is not conditioned on, so that `other` is a level as any.
+    guessed: nobody has said that its levels have an order: they are numbers.
     drafted: nobody has described it yet, and its bounds or levels are being looked for: what is said of it names no
     schema. vocabulary: numbers the texts of such a column of levels (`jaxdp.data.vocabulary`).
     draft: the private draft that found its bounds or levels, if one did.
@@ -89,6 +90,8 @@ class ColumnRule:
     event: bool = False
     hashed: bool = False
     pools: bool = False
+    asked: bool = False
+    guessed: bool = False
     drafted: bool = False
     draft: PrivateDraft | None = None
     vocabulary: Any = None
@@ -256,7 +259,11 @@ class ColumnRule:
         if self.is_continuous:
             return np.full(len(values), True) if self.fills else np.isfinite(self.numbers(values))
         found = dataclasses.replace(self, missing=-1.0, other=-2).codes(values)
-        return (found >= 0.0) | ((found == -1.0) & self.fills) | ((found == -2.0) & self.collects & (not self.pools))
+        return (
+            (found >= 0.0)
+            | ((found == -1.0) & self.fills)
+            | ((found == -2.0) & self.collects & (self.asked or not self.pools))
+        )
 
     def _scaled_numbers(self, values: Sequence) -> np.ndarray:
         numbers = self.numbers(values)

@@ -115,7 +115,8 @@ def _continuous_rule(name: str, entry: Mapping, notation: Notation) -> ColumnRul
     bounds = entry["bounds"]
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
         raise ValueError(
-            f"{where}: bounds must be two numbers [LOW, HIGH] from public knowledge, got {printed(bounds)}."
+            f"{where}: bounds must be two numbers [LOW, HIGH] from public knowledge, got {printed(bounds)}: write "
+            "them, or delete the section of a column that is not asked about."
         )
     lower, upper = (_read(f"{where}: each bound", bound, notation) for bound in bounds)
     if not lower < upper:

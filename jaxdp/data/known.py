@@ -35,8 +35,9 @@ def schema_of(
     bounds and levels by column.
 
     bounds: name -> (low, high) of a continuous column, numbers or dates. levels: name -> every public
-    level; two make a binary column, more of them a categorical one, and an ordinal one (in the order of the list)
-    where they are numbers; "hashed:16" for a column whose levels nobody may list.
+    level; two make a binary column, more of them a categorical one. More than two numbers make X and Y ordinal (in the
+    order of the list), and Z categorical, since nobody has said that they have an order; a schema says it. "hashed:16"
+    for a column whose levels nobody may list.
     missing: "drop" leaves out records without a value in a column that is asked about; rows: which rows of a person
     count, "all", "random" or "first"; default of both as the schema says.
     Errors: ValueError or TypeError that says what to write; nothing is ever computed from records.
@@ -68,7 +69,9 @@ def _known(schema: Any, bounds: Any, levels: Any) -> Schema:
             'what is publicly known about the columns is missing: give schema="trial.toml", or '
             'bounds={"age": (18, 90)} and levels={"smoker": ["no", "yes"]}; they are never computed from the data.'
         )
-    return Schema.from_dict({"columns": columns})
+    found = Schema.from_dict({"columns": columns})
+    rules = {name: dataclasses.replace(rule, guessed=rule.kind == ORDINAL) for name, rule in found.rules.items()}
+    return dataclasses.replace(found, rules=rules)
 
 
 def _given(schema: Any) -> Schema:

@@ -324,9 +324,10 @@ class ColumnReport(ColumnCounts):
         if self.outside == self.doubtful:
             share = f"{self.outside / (self.cells - self.missing):.0%}"
             limits = "dates" if self.rule.notation.date else f"[{self.rule.lower:g}, {self.rule.upper:g}]"
-            return (
-                f"{share} of the cells of column {name} lie outside its bounds {limits}: correct the bounds or the unit"
-            )
+            within = f"its bounds {limits}: correct the bounds or the unit"
+            if self.rule.drafted:
+                within = f"{limits}, where private bounds are looked for: change the unit"
+            return f"{share} of the cells of column {name} lie outside {within}"
         counts = {"unreadable": self.unreadable, "unknown": self.unknown, "out of bounds": self.outside}
         shown = " and ".join(f"{count} {what}" for what, count in counts.items() if count)
         return f"column {name} does not parse: of {self.cells} cells {shown}{self._hint()}"

@@ -36,7 +36,7 @@ from jaxdp._base.printed import path_of, printed, printed_name
 from jaxdp.data import conditioning, readers
 from jaxdp.data.coding import ColumnRule, duplicates
 from jaxdp.data.column_rules import SURVIVAL, column_rule, outcome, reject_unknown_keys
-from jaxdp.data.columns import Column, Domain
+from jaxdp.data.columns import CATEGORICAL, Column, Domain
 from jaxdp.data.parse_report import CODED, EMPTY_THEM, ParseReport
 from jaxdp.data.units import ALL, FIRST, ROWS, DrawnRows, Units, are_rounded
 
@@ -306,6 +306,20 @@ class Schema:
         if name not in self.rules:
             self._refuse([name], 0)
         return self.rules[name]
+
+    def conditioned_on(self, given: Sequence[str]) -> Schema:
+        """This schema for a question given these columns.
+
+        Levels of which nobody has said that they have an order are conditioned on as unordered ones; the level of a
+        draft for all others is one like any of the columns that are asked about.
+        """
+
+        def within(name: str, rule: ColumnRule) -> ColumnRule:
+            if name in given:
+                return dataclasses.replace(rule, kind=CATEGORICAL) if rule.guessed else rule
+            return dataclasses.replace(rule, asked=True) if rule.pools else rule
+
+        return dataclasses.replace(self, rules={name: within(name, rule) for name, rule in self.rules.items()})
 
     def hour_by_hour(self, given: Sequence[str], num_records: int = 0) -> Schema:
         """This schema with dates with times among these columns conditioned on by day and hour (`conditioning`).

@@ -78,6 +78,7 @@ class Setting:
     def of_schema(cls, schema, x: str, y: str, given=(), **fields) -> "Setting":
         """The setting of a question about columns of a `jaxdp.Schema`; reads no data."""
         (x,), (y,), given = schema.named("x", [x]), schema.named("y", [y]), schema.named("given", given)
+        schema = schema.conditioned_on(given)
         names = [x, y, *given]
         if len(set(names)) < len(names):
             raise ValueError(f"every column is named once among x, y and given, got {', '.join(names)}.")

@@ -556,7 +556,7 @@ def test_sums_of_a_cluster_are_exact_when_a_worker_dies(folder, small_memory):
                 os.kill(pids[0], 9)
             return query.partial(chunk, ROWS)
 
-        (found,) = stream.total(slow, query.merge)
+        found = stream.total(slow, query.merge)
         assert pids[0] not in client.run(os.getpid).values()
     np.testing.assert_array_equal(found, wanted)
 

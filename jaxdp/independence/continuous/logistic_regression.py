@@ -83,9 +83,10 @@ class LogisticRegression(RegressionTest):
         summary="logistic regression: the slope of X in the log odds of Y given Z, with its odds ratio and interval",
         known_as=("logistic", "logit", "odds-ratio"),
         from_domain=moment_test.from_domain,
-        assumption="The log odds of Y are linear in X and Z as clipped at their bounds. Where they bend, the interval "
-        "allows for 4 % of the slope; where they bend in far tails of X, it misses the slope of maximum likelihood "
-        'more often than one time in twenty (scale = "log" shortens a tail).',
+        assumption="The log odds of Y are linear in X and Z as clipped at their bounds, ordered levels counted as "
+        "equally spaced numbers: what Z explains otherwise may count as a slope of X. Where they bend in X, the "
+        "interval allows for 4 % of the slope; where they bend in far tails of X, it misses the slope of maximum "
+        'likelihood more often than one time in twenty (scale = "log" shortens a tail).',
         alternatives="log odds of Y that are linear in X given Z",
         effect="log odds ratio",
         own_units=regression_test.own_units,

@@ -127,8 +127,9 @@ class MEstimator(RegressionTest):
         needs=("loss",),
         of_columns=read_by_loss,
         assumption="The scores of the loss have mean 0 given X and Z, as clipped at their bounds, for one linear "
-        "predictor; where they have not, the interval misses the slope that minimises the mean loss more often than "
-        "one time in twenty. Nothing is assumed of the variance of Y.",
+        "predictor, ordered levels counted as equally spaced numbers; where they have not, a slope of 0 may be "
+        "rejected, and the interval misses the slope that minimises the mean loss more often than one time in "
+        "twenty. Nothing is assumed of the variance of Y.",
         alternatives="a mean of Y that moves with X given Z as the loss models it",
         effect="slope in the linear predictor",
         own_units=regression_test.own_units,

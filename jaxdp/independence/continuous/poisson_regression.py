@@ -108,8 +108,9 @@ class PoissonRegression(RegressionTest):
         "interval",
         known_as=("poisson", "rate-ratio", "count-regression", "log-linear", "quasi-poisson"),
         from_domain=moment_test.from_domain,
-        assumption="The log mean of Y, clipped at its bounds, is linear in X and Z as clipped at theirs; where it is "
-        "not, the interval misses the slope of maximum likelihood more often than one time in twenty. Nothing is "
+        assumption="The log mean of Y, clipped at its bounds, is linear in X and Z as clipped at theirs, ordered "
+        "levels counted as equally spaced numbers: what Z explains otherwise may count as a slope of X. Where it bends "
+        "in X, the interval misses the slope of maximum likelihood more often than one time in twenty. Nothing is "
         "assumed of the variance of Y.",
         alternatives="a log mean of Y that is linear in X given Z",
         effect="log rate ratio",

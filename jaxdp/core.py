@@ -229,13 +229,13 @@ def _finite_array(values):
     return jnp.nan_to_num(values, nan=0.0)
 
 
-@bounded_jit
+@functools.partial(bounded_jit, quickly=True)
 def _statistic(test, key, data):
     # compiled as one program: dozens of small ones cost an eager caller seconds
     return exact_statistic(test, key, data)
 
 
-@bounded_jit
+@functools.partial(bounded_jit, quickly=True)
 def _answer(test, key, release: Release) -> Interpretation:
     found = test.interpret(key, release)
     # A budget that was not > 0 under tracing is NaN in the cost; a decision would hide it.

@@ -45,6 +45,9 @@ STATE = (
 )
 NEVER = ("jax_disable_jit", "jax_debug_nans", "jax_debug_infs", "jax_check_tracer_leaks", "jax_default_device")
 
+# How a program is compiled that a command runs once: making it fast would take longer than it gains.
+QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+MAX_SMALL = 1 << 16  # numbers that such a program is given
 LAPACK = "lapack_"
 _CALLED = re.compile(r"custom_call @(\w+)")
 
@@ -57,13 +60,14 @@ def begin() -> None:
         _begun.append(_code())
 
 
-def kept_jit[**P, R](function: Callable[P, R], **options: Any) -> Callable[P, R]:
+def kept_jit[**P, R](function: Callable[P, R], *, quickly: bool = False, **options: Any) -> Callable[P, R]:
     """`jax.jit(function, **options)`; where a process has begun, its programs are taken from the folder in force.
 
+    quickly: programs that are kept, of few numbers, skip optimisations: of what an answer runs once.
     options: static_argnames and static_argnums. The function is one of a module, and reads nothing but its arguments.
     """
     program: Any = jax.jit(function, **options)
-    kept = _Kept(function, options)
+    kept = _Kept(function, options, quickly)
 
     @functools.wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
@@ -97,7 +101,8 @@ def kept_text(asked: tuple, find: Callable[[], str]) -> str:
 class _Kept:
     """The programs of one function that are kept."""
 
-    def __init__(self, function: Callable, options: dict[str, Any]):
+    def __init__(self, function: Callable, options: dict[str, Any], quickly: bool):
+        self.quickly = quickly
         self.function, self.signature = function, inspect.signature(function)
         names, numbers = (options.get(f"static_arg{kind}", ()) for kind in ("names", "nums"))
         parameters = list(self.signature.parameters)
@@ -156,13 +161,17 @@ class _Kept:
         if not all(name.startswith(LAPACK) for name in called):  # of Python, or what a process must register first
             return None
         with programs.without_cache():  # XLA cannot write out again what it has read from there
-            compiled = lowered.compile()
+            compiled = lowered.compile(QUICKLY if self.quickly and _is_small(leaves) else None)
         try:
             content = pickle.dumps((serialize_executable.serialize(compiled)[0], outer[0], bool(called)))
         except (ValueError, TypeError, AttributeError, NotImplementedError, pickle.PicklingError):
             return compiled, outer[0]  # of this process alone
         programs.put(path, lambda file: file.write(hashlib.sha256(content).digest() + content))
         return compiled, outer[0]
+
+
+def _is_small(leaves: Iterable[Any]) -> bool:
+    return jax.default_backend() == "cpu" and sum(np.size(leaf) for leaf in leaves) <= MAX_SMALL
 
 
 def _loaded(path: Path, inputs: int) -> Any:

@@ -41,7 +41,7 @@ def settled_program(method):
 
     Compiled, and cached: run by itself, its loops would be compiled anew for every answer.
     """
-    program = bounded_jit(method)
+    program = bounded_jit(method, quickly=True)
 
     @functools.wraps(method)
     def of_given(self, shapes, release, *more):

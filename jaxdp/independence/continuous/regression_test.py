@@ -362,7 +362,7 @@ class RegressionTest(GridSums):
         few, in_place = np.asarray(test.start.few), np.asarray(test.start.in_place)
         return rare_notes(shapes, few & ~in_place, in_place) | (notes or ({TAIL: far} if reach > FAR_BOUNDS else {}))
 
-    @bounded_jit  # run by itself, its loops would be compiled anew for every answer
+    @functools.partial(bounded_jit, quickly=True)  # run by itself, its loops would be compiled anew for every answer
     def _doubts(self, release):
         """Whether the information is hidden, whether the columns are uneven."""
         law = self.law(release)

@@ -112,10 +112,10 @@ class MomentMatrix(PrivateQuery):
 
 
 # between two stages of a release nothing is traced, and two hundred small programs would be compiled one by one
-_noisy = kept_jit(Noisy.of, static_argnums=(2, 3, 6))
+_noisy = kept_jit(Noisy.of, quickly=True, static_argnums=(2, 3, 6))
 
 
-@functools.partial(kept_jit, static_argnames=("correlation", "of_one_level", "levelled"))
+@functools.partial(kept_jit, quickly=True, static_argnames=("correlation", "of_one_level", "levelled"))
 def _scores_about(
     noisy: Noisy, pairs, given, correlation: bool, of_one_level: tuple[int, ...], levelled: tuple[bool, ...]
 ) -> Scores:
@@ -419,7 +419,9 @@ class ResidualTest(GridSums):
             notes[UNCOMPARED] = NO_FIRST_LEVEL.format(names=names)
         return notes | {name: sentence for name, sentence in SENTENCES.items() if bool(raised[name])}
 
-    @bounded_jit  # run by themselves, dozens of small programs cost an answer more than its release
+    @functools.partial(
+        bounded_jit, quickly=True
+    )  # run by themselves, dozens of small programs cost an answer more than its release
     def _raised(self, release):
         about, notes = self.about, self._each(release, lambda found: found.notes())
         raised = {HIDDEN: about.hidden, LOST: about.unknown & ~about.hidden & ~about.uncompared} | notes

@@ -101,7 +101,7 @@ def kept_text(asked: tuple, find: Callable[[], str]) -> str:
 class _Kept:
     """The programs of one function that are kept."""
 
-    def __init__(self, function: Callable, options: dict[str, Any], quickly: bool):
+    def __init__(self, function: Callable, options: dict[str, Any], quickly: bool = False):
         self.quickly = quickly
         self.function, self.signature = function, inspect.signature(function)
         names, numbers = (options.get(f"static_arg{kind}", ()) for kind in ("names", "nums"))

@@ -98,6 +98,22 @@ class Elsewhere:
         return self.value
 
 
+@pytest.mark.parametrize(("count", "skipped"), [(5, True), (kept_programs.MAX_SMALL, False)])
+def test_what_an_answer_runs_once_is_compiled_without_most_optimisations(folder, monkeypatch, count, skipped):
+    """Of few numbers: through many, a slow program would cost more than its compilation."""
+    compile_, asked = jax.stages.Lowered.compile, []
+    monkeypatch.setattr(
+        jax.stages.Lowered, "compile", lambda self, how=None: (asked.append(how), compile_(self, how))[1]
+    )
+    steps = np.arange(count)
+    for quickly in (True, False):
+        for path in traced(folder):
+            path.unlink()
+        found = _Kept(lattice._scaled.__wrapped__, {}, quickly).of((steps, -2), {})
+        np.testing.assert_array_equal(found, lattice._scaled.__wrapped__(steps, -2))
+    assert asked == [kept_programs.QUICKLY if skipped else None, None]
+
+
 def _value(node):
     return node.value_of() if isinstance(node, Elsewhere) else node
 

@@ -99,7 +99,7 @@ class MICQuery(ColumnsQuery[Coefficients]):
     @classmethod
     def of(cls, schema: Schema, /, **given: Unpack[MICOptions]) -> MICQuery:
         """x and y for one pair, neither for all pairs of `columns`. Errors: ValueError, before a table is opened."""
-        own = complete(MICOptions, given)
+        own, schema = complete(MICOptions, given), schema.conditioned_on(())
         x, y, columns = own["x"], own["y"], own["columns"]
         delta, max_cells, range_share = own["delta"], own["max_cells"], own["range_share"]
         if (x is None) != (y is None):

@@ -149,7 +149,7 @@ class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
                 f"{self.name} must have all records in memory: {selection.in_memory(rows)}: name fewer columns, or "
                 "give more memory."
             )
-        read = selection.table.schema.read_table
+        read = self.schema.read_table
         return self, functools.partial(read, names=self.names, shuffled=reading.is_release(key))
 
     def require_rows(self, rows: int) -> None:

@@ -75,3 +75,5 @@ def test_records_of_other_levels_are_left_out_where_they_are_conditioned_on_alon
     if not given:
         pairs = jaxdp.test_pairs(table, schema=schema, epsilon=1.0, key=jax.random.key(0))
         assert pairs.content["n"] == counted
+        strength = jaxdp.mic(table, schema=schema, **asked, epsilon=1.0, key=jax.random.key(0))
+        assert strength.content["n"] == counted

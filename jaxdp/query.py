@@ -212,14 +212,15 @@ class PrivateQuery:
         `statistic_of_persons` and `finish_of_persons` are meant; the mean over draws needs `finish` alone.
         """
 
-        def place(*names: str) -> int:
-            return next(k for k, cls in enumerate(type(self).__mro__) if vars(cls).keys() & set(names))
+        def place(name: str) -> int:
+            return next(k for k, cls in enumerate(type(self).__mro__) if name in vars(cls))
 
-        sums = ("finish", "finish_of_persons") if of_persons else ("finish",)
-        given = any(getattr(type(self), name) is not getattr(PrivateQuery, name) for name in sums)
-        if given and of_persons and place("statistic_of_persons") < place(*sums):
-            return "its statistic of persons is no mean over draws of rows"
-        if given and place(*sums) <= place("statistic"):
+        of_their_own = type(self).finish_of_persons is not PrivateQuery.finish_of_persons
+        sums = "finish_of_persons" if of_persons and of_their_own else "finish"
+        given = getattr(type(self), sums) is not getattr(PrivateQuery, sums)
+        if given and of_persons and place("statistic_of_persons") < place(sums):
+            return "its statistic of persons is not the one that its sums give"
+        if given and place(sums) <= place("statistic"):
             return ""
         return ("" if self.spec is None else self.spec.needs_all) or NO_SUM
 
@@ -244,7 +245,8 @@ class PrivateTest(PrivateQuery):
         if "averages_rows" not in vars(cls) and vars(cls).keys() & {"statistic", "interpret", "p_value"}:
             cls.averages_rows = False  # another statistic or p-value must say so itself
         if "statistic" in vars(cls):
-            for name in {"of_persons", "statistic_of_persons"} - vars(cls).keys():
+            of_persons = {"of_persons", "statistic_of_persons", "partial_of_persons", "finish_of_persons"}
+            for name in of_persons - vars(cls).keys():
                 setattr(cls, name, getattr(PrivateQuery, name))  # those of another statistic do not go with this one
         own = [name for name in ("p_value", "estimate") if getattr(cls, name) is not getattr(PrivateTest, name)]
         if own and cls.interpret is not PrivateTest.interpret:

@@ -167,11 +167,23 @@ class OfPersons(jaxdp.PartialCorrelation):
         return super().statistic_of_persons(key, rows)
 
 
+class Finished(jaxdp.PartitionGCM):
+    """A stranger's, which has sums of records, but whose sums of persons are those of another statistic."""
+
+    def statistic_of_persons(self, key, rows):
+        return super().statistic_of_persons(key, rows)
+
+    def finish(self, totals):
+        return super().finish(totals)
+
+
 def test_a_subclass_with_a_statistic_of_persons_of_its_own_has_no_sums_of_them():
     shapes = jaxdp.Data(*(jax.ShapeDtypeStruct((500,), float) for _ in range(3)))
     for cls, told in (
         (jaxdp.PartialCorrelation, ""),
-        (OfPersons, "its statistic of persons is no mean over draws of rows"),
+        (jaxdp.PartitionGCM, ""),
+        (OfPersons, "its statistic of persons is not the one that its sums give"),
+        (Finished, "its statistic of persons is not the one that its sums give"),
     ):
         last = jaxdp.core.specialize(cls(epsilon=1.0), shapes)
         while isinstance(last, jaxdp.core.Sequential):

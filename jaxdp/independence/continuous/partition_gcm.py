@@ -308,12 +308,10 @@ class PartitionGCM(WithinCells):
         if self.weights is not None:
             x = np.round(x * _clipped(np, self.weights, self._num_cells(rows.rows, num_persons))[cell])
         times = rows.drawn.sum(axis=1)
-        pairs = [
-            sums.cell_sums(rows.persons, of_x * of_y * times, num_persons, rows.drawn.shape[1] * sums.GRID**2)
-            for of_x in x.T
-            for of_y in y.T
-        ]
-        return found | {"persons": np.stack(pairs, axis=-1)}
+        # a person's draws make at most 16 GRID^2 together, so that float64 adds them up without rounding
+        products = (of_x * of_y * times for of_x in x.T for of_y in y.T)
+        sums_of_pairs = [np.bincount(rows.persons, weights=one, minlength=num_persons) for one in products]
+        return found | {"persons": np.stack(sums_of_pairs, axis=-1).astype(np.int64)}
 
     def finish_of_persons(self, totals):
         found = super().finish_of_persons(totals["draws"])

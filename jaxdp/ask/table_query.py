@@ -138,8 +138,8 @@ class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
     delta: float
 
     def selection(self, table: Table) -> Selection:
-        """The columns."""
-        return Selection(table, self.names)
+        """The columns, read by the schema of the query."""
+        return Selection(dataclasses.replace(table, schema=self.schema), self.names)
 
     def loader(self, selection: Selection, key: Any) -> tuple[TableQuery[Answer], Callable[..., Any]]:
         """All records."""
@@ -149,7 +149,7 @@ class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
                 f"{self.name} must have all records in memory: {selection.in_memory(rows)}: name fewer columns, or "
                 "give more memory."
             )
-        read = self.schema.read_table
+        read = selection.table.schema.read_table
         return self, functools.partial(read, names=self.names, shuffled=reading.is_release(key))
 
     def require_rows(self, rows: int) -> None:

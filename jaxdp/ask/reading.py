@@ -264,7 +264,11 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
         raise ValueError(f"{unsaid}; nothing was charged; or go on with --force (in Python: force=True) ({OWNER}).")
     if report.dropped:
         counted = "rows" if schema.unit else "records"  # a person whose other rows have values stays
-        print(f"jaxdp: {report.dropped} {counted} lack a value and were left out ({OWNER}).", file=sys.stderr)
+        print(
+            f"jaxdp: {report.dropped} {counted} lack a value, or have one that the schema does not name, and were left "
+            f"out ({OWNER}).",
+            file=sys.stderr,
+        )
     if report.without_id > 1:
         print(
             f"jaxdp: {report.without_id} rows have no {schema.unit}, and count together as one record; a person who "

@@ -250,7 +250,7 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
         ways = (
             EMPTY_THEM
             if CODED in harm
-            else "widen the bounds if public knowledge allows"
+            else 'widen the bounds if public knowledge allows (of a skewed column with scale = "log")'
             if "bounds" in harm
             else 'leave such records out with --missing drop (in Python missing="drop"), which makes the number of '
             "complete records public, or write in the schema what such a cell means (missing = ..., other = ...)"

@@ -174,18 +174,25 @@ def _units(unit: str, count: int, without_id: int) -> list[str]:
 
 
 def _table(columns) -> list[str]:
-    lines = [f"  {'column':24} {'kind':12}" + "".join(f"{name:>12}" for name in COUNTS)]
+    width = _width(columns)
+    lines = [f"  {'column':{width}} {'kind':12}" + "".join(f"{name:>12}" for name in COUNTS)]
     for column in columns:
         counts = "".join(f"{getattr(column, name):>12}" for name in COUNTS)
         note = "" if column.parses else "  does not parse"
-        lines.append(f"  {column.rule.name[:24]:24} {column.rule.kind:12}{counts}{note}")
+        lines.append(f"  {column.rule.name:{width}} {column.rule.kind:12}{counts}{note}")
     return lines
+
+
+def _width(columns) -> int:
+    """Characters of the longest name, at least as many as a short table has."""
+    return max(24, *(len(column.rule.name) for column in columns), 0)
 
 
 def _shapes(columns) -> list[str]:
     """How the values of continuous columns lie in their bounds, and which crowd."""
     continuous = [column for column in columns if column.rule.is_continuous and column.histogram.sum()]
-    lines = [f"  between its bounds: {column.rule.name[:24]:24} |{_bars(column.histogram)}|" for column in continuous]
+    width = _width(continuous)
+    lines = [f"  between its bounds: {column.rule.name:{width}} |{_bars(column.histogram)}|" for column in continuous]
     return [*lines, *(f"  note: {column.crowding}" for column in continuous if column.crowding)]
 
 

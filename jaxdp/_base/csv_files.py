@@ -32,10 +32,17 @@ def text(cell: str) -> str:
     return cell.removeprefix(ESCAPE)
 
 
+class _Lines(io.StringIO):
+    """Lines that end in a newline alone. Python 3.12 quotes only the line breaks that end its own lines, hence both."""
+
+    def write(self, line: str) -> int:
+        return super().write(line.removesuffix("\r\n") + "\n")
+
+
 def lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A CSV file as text, lines ending in a newline alone."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
+    file = _Lines()
+    writer = csv.writer(file)  # which calls `write` once for each line
     writer.writerow(list(map(cell, header)))
     writer.writerows(list(map(cell, row)) for row in rows)
     return file.getvalue()

@@ -52,6 +52,7 @@ def sentence(epsilon: float, delta: float, relation: str, persons: bool = False)
     if not persons:
         other, two = "record", _TWO[relation]
     return (
-        f"Someone who knows every other {other}, and who holds {two} for equally likely, picks the right one "
-        f"in {of_100(best_guess(epsilon, delta))} of 100 cases after seeing what is published here; without it, in 50."
+        f"Someone who knows every other {other}, and considers {two} equally likely, identifies the right "
+        f"one in {of_100(best_guess(epsilon, delta))} of 100 cases after seeing what is published here; "
+        "without it, in 50."
     )

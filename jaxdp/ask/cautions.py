@@ -19,8 +19,10 @@ NO_LEDGER = (
     "create makes it), or add up yourself what is spent on these records."
 )
 
-FILLED = "{} count as if nothing stood in them (docs/schema.md#who-sees-what): {}. How many there are is not shown."
-DEPENDENT = "columns whose values lie off what such a cell counts as are then dependent for that reason alone"
+FILLED = (
+    "{} count as empty cells, filled with a fixed value (docs/schema.md#who-sees-what): {}. Their number is not shown."
+)
+DEPENDENT = "where there are many, two columns can look dependent for that reason alone"
 DEPARTS = "where there are many, there is a {} for that reason alone"  # of one column
 UNPARSED = "Lines and cells that do not parse"
 LACKING = "Lines that the file lacks of the {} records asked for, and lines and cells that do not parse,"
@@ -79,18 +81,20 @@ def cautions(
         found.append(f"Few records ({num_records}): only what is strong, or common, shows above the noise.")
     if released and MUCH < epsilon < math.inf:
         found.append(
-            f"Epsilon of {spent(epsilon)} protects little: someone who knows all other records, and two equally likely "
-            f"versions of one, can pick the right one in {risk.of_100(risk.best_guess(epsilon))} of 100 cases."
+            f"Epsilon of {spent(epsilon)} protects little: someone who knows every other record, and considers two "
+            f"versions of one equally likely, can identify the right one in "
+            f"{risk.of_100(risk.best_guess(epsilon))} of 100 cases."
         )
     elif released and MUCH < total < math.inf:
         found.append(
             f"The ledger has spent epsilon {spent(total)} in all, which protects little: after all of its "
-            "answers, someone who knows all other records, and two equally likely versions of one, can pick the right "
-            f"one in {risk.of_100(risk.best_guess(total, total_delta))} of 100 cases."
+            "answers, someone who knows every other record, and considers two versions of one equally likely, can "
+            f"identify the right one in {risk.of_100(risk.best_guess(total, total_delta))} of 100 cases."
         )
     if released and delta * num_records >= 1.0:
         found.append(
-            f"A delta of {spent(delta)} is one in {num_records} records or more: with this chance nothing is promised, "
-            "and some record may be shown whole. Choose one far below, such as 1e-6 (docs/epsilon.md)."
+            f"A delta of {spent(delta)} is one in {num_records} records or more. So large a delta "
+            "does not exclude that some record is published as it is. Choose one far below, such as 1e-6 "
+            "(docs/epsilon.md)."
         )
     return [*found, NO_LEDGER] if released and not recorded else found

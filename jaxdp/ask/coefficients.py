@@ -144,7 +144,7 @@ class MICQuery(ColumnsQuery[Coefficients]):
             said = {"title": f"All {len(pairs)} pairs of {len(names)} columns", "answer": top}
         else:
             title = f"How strongly are {names[0]} and {names[1]} related?"
-            said = {"title": title, "answer": f"MIC = {found[0]:.3f} (0 = unrelated, 1 = one determines the other)"}
+            said = {"title": title, "answer": f"MIC = {found[0]:.3f} (0 = unrelated, near 1 = nearly a function)"}
             said["answer"] += f", {content.pop('told')}"
         common = self.common(rows, released, account)
         common |= {"unit": self.schema.protects} if self.schema.unit else {}
@@ -163,7 +163,7 @@ class MICQuery(ColumnsQuery[Coefficients]):
 
 @table_call(MICOptions)
 def mic(table: Any, **how: Unpack[MICOptions]) -> Coefficients:
-    """How strongly are x and y (or all pairs of columns) related? MICr: 0 = unrelated, 1 = one determines the other.
+    """How strongly are x and y (or all pairs of columns) related? MICr: 0 = unrelated, near 1 = nearly a function.
 
         jaxdp.mic(frame, x="dose", y="response", epsilon=1.0, bounds={"dose": (0, 10), "response": (-5, 5)})
 

@@ -18,7 +18,7 @@ def add_parser(subparsers) -> None:
         "mic",
         MICOptions,
         help="maximal information coefficient of two columns, or of all pairs",
-        description="Releases maximal information coefficients (MICr, 0 = unrelated, 1 = one determines the other).",
+        description="Releases maximal information coefficients (MICr, 0 = unrelated, near 1 = nearly a function).",
         epilog=EXAMPLE,
     )
     parser.add_argument("--all-pairs", action="store_true", help="every pair of columns, under one budget")

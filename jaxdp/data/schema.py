@@ -48,9 +48,9 @@ SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit", "rows", "
 REFUSE, DROP = "refuse", "drop"  # what becomes of records with cells that nobody said the meaning of
 LEFT_OUT = (
     "Records without a value in one of these columns were left out: n counts the complete ones, whose values are "
-    "protected. The number of complete records is public and not protected. The answer is about complete records, and "
-    "holds for all of them only if completeness does not depend on what is asked about: where that is independence, "
-    "not on both X and Y."
+    "protected. The number of complete records is public and not protected. The answer is about complete records. "
+    "It also holds for all records if completeness depends on none of the columns that are asked about; for a test of "
+    "independence it suffices that completeness depends on X or on Y alone (given Z), not on both."
 )
 WITHOUT_VALUES = (
     'leave such records out with missing = "drop" at the top of the schema, which makes the number of complete records '

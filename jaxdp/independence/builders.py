@@ -17,10 +17,12 @@ CONTINUOUS_RESIDUAL_SCALE = 0.2
 DISCRETE_RESIDUAL_SCALE = 0.5
 
 WITHIN_CELLS = (
-    "Given Z, the means of X and Y hardly change within one public cell of Z; for a Z whose values crowd "
-    'together write scale = "log" or narrower bounds.'
+    "Within each public cell of Z, the means of X and Y are nearly constant. If it is public knowledge that Z "
+    'lies mostly in a part of its bounds, write scale = "log" or narrower bounds.'
 )
-ACCURATE_FIT = "Kernel ridge regression on Z removes what Z explains of X and of Y; a poor fit raises false alarms."
+ACCURATE_FIT = (
+    "Kernel ridge regression on Z removes what Z explains of X and of Y; a poor fit makes false findings more frequent."
+)
 KERNEL_OPTIONS = ("ridge", "lengthscale")
 KERNEL_COPIES = 4  # n x n float64 arrays alive at once in kernel ridge regression
 

@@ -21,8 +21,8 @@ NOT_PRIVATE = "NOT PRIVATE: simulation; leave --seed out (in Python key) for a p
 WIDTH, INDENT = 100, " " * 13  # of a screen
 MAX_NUMBERS = 8  # of a statistic on a screen
 MAX_EFFECTS = 12  # of several, in a sentence
-NOISY = 0.3  # sd of a coefficient from which on the noise drowns most of them
-DROWNED = "; it drowns most coefficients: fewer columns or more budget would help"
+NOISY = 0.3  # sd of a coefficient from which on the noise exceeds most of them
+DROWNED = "; it exceeds most coefficients: name fewer columns, or increase epsilon"
 RELATIONS = {
     "replace_one": "two files that differ in what one record says",
     "add_or_remove_one": "two files, one of which has one record more",
@@ -247,7 +247,10 @@ def _limits(result: Mapping[str, Any]) -> Iterator[Section]:
     yield Section("withheld", LIMITS, [withheld if result.get("withheld") else ""])
     if result.get("complete") is False:
         kept = len(result.get("untested", ()))
-        ended = f"The search ended before every question was answered: {kept} pairs keep their edge."
+        ended = (
+            f"The search ended before every question was answered: {kept} pairs have an edge because it was not "
+            "removed, not because it was found."
+        )
         yield Section("INCOMPLETE", LIMITS, [ended])
     yield Section("note", LIMITS, [str(result.get("note", ""))])
     if "skeleton_f1" in result:
@@ -350,8 +353,8 @@ def _told_protected(result: Mapping[str, Any]) -> Iterator[str]:
     if files and math.isfinite(float(result["epsilon"])):
         times = f"exp({amounts.spent(result['epsilon'])}) = {_factor(float(result['epsilon']))}"
         yield (
-            f"Each record. Take {files}: what is published here is at most {times} times as likely for the one as for "
-            + ("the other, plus delta." if result.get("delta") else "the other.")
+            f"Each record. Take {files}, both accepted by the owner's checks: what is published here is at "
+            f"most {times} times as likely for the one as for the other{', plus delta' if result.get('delta') else ''}."
         )
     guess = risk.sentence(float(result["epsilon"]), float(result.get("delta") or 0.0), str(result.get("relation")))
     yield guess

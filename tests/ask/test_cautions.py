@@ -141,8 +141,8 @@ def test_no_guess_is_called_certain_at_a_finite_epsilon(epsilon, told):
     ("how", "said"),
     [
         ({"strict": True, "records": 60}, "Lines that the file lacks of the 60 records asked for, and lines and cells"),
-        ({"strict": True}, "Lines and cells that do not parse count as if nothing stood in them"),
-        ({"force": True}, "Lines and cells that do not parse count as if nothing stood in them"),
+        ({"strict": True}, "Lines and cells that do not parse count as empty cells"),
+        ({"force": True}, "Lines and cells that do not parse count as empty cells"),
         ({"records": ROWS}, None),
     ],
 )

@@ -143,7 +143,7 @@ def test_ways_that_contradict_each_other_are_refused():
     assert Reading(memory="2GB").memory == Reading(memory="2GB").limit == 2 * 10**9
 
 
-@pytest.mark.parametrize(("unit", "told"), [("", "2 records lack a value, or have one that the schema does not name"), ("patient", "2 rows lack a value")])
+@pytest.mark.parametrize(("unit", "told"), [("", "2 records lack a value, or"), ("patient", "2 rows lack a value, or")])
 def test_what_is_left_out_is_counted_in_rows_where_a_record_is_a_person(unit, told, capsys):
     """The answer counts persons: a person with another row is not left out."""
     rows = {"patient": np.repeat(np.arange(60), 2), "x": np.tile([0.1, 0.6], 60), "y": np.linspace(0.0, 1.0, 120)}

@@ -70,7 +70,7 @@ def test_several_records_of_a_person_are_told():
 
 
 def test_what_can_be_guessed_of_one_record_is_told():
-    guess = "Someone who knows every other record, and who holds two versions of one record for equally likely, picks"
+    guess = "Someone who knows every other record, and considers two versions of one record equally likely, identifies"
     protected = told()["What is protected"]
     assert f"{guess} the right one in up to 73.2 of 100 cases after seeing what is published here" in protected
     public = told(relation="replace_attribute")["What is protected"]

@@ -58,7 +58,7 @@ class LocalPermutation(WithinCells):
     spec: ClassVar[TestSpec] = TestSpec(
         name="local-permutation",
         needs_all="it permutes records among their neighbours",
-        summary="decision at --level only, exact level at any n",
+        summary="decision at --level only; exact level at any n if X and Y are independent in each cell of Z",
         publishes=DECISION,
         from_domain=_from_domain,
         options=("level", "num_cells"),

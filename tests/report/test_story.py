@@ -74,7 +74,7 @@ def test_what_can_be_guessed_of_one_record_is_told():
     protected = told()["What is protected"]
     assert f"{guess} the right one in up to 73.2 of 100 cases after seeing what is published here" in protected
     public = told(relation="replace_attribute")["What is protected"]
-    assert "two files that differ in what one record says in columns that are not public: what is published" in public
+    assert "two files that differ in what one record says in columns that are not public, both accepted" in public
     assert "exp(1) = 2.72 times as likely" in public
     assert "k records in the file is protected at k times this epsilon only" in public
     assert "up to 73.2 of 100" not in told(delta=0.1)["What is protected"]

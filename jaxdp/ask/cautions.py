@@ -82,7 +82,7 @@ def cautions(
     if released and MUCH < epsilon < math.inf:
         found.append(
             f"Epsilon of {spent(epsilon)} protects little: someone who knows every other record, and considers two "
-            f"versions of one equally likely, can identify the right one in "
+            "versions of one equally likely, can identify the right one in "
             f"{risk.of_100(risk.best_guess(epsilon))} of 100 cases."
         )
     elif released and MUCH < total < math.inf:

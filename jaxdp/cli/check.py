@@ -185,7 +185,7 @@ def _table(columns) -> list[str]:
 
 def _width(columns) -> int:
     """Characters of the longest name, at least as many as a short table has."""
-    return max(24, *(len(column.rule.name) for column in columns), 0)
+    return max([24, *(len(column.rule.name) for column in columns)])
 
 
 def _shapes(columns) -> list[str]:

@@ -152,7 +152,7 @@ def test_the_entry_of_persons_counts_persons_and_speaks_of_them(tmp_path):
     assert "the number of persons" in public
     assert "number of records" not in public
     details = fields["deployment.privacy_loss.privacy_parameters_details"]
-    assert "knows every other person's records, and who holds two versions of all records of one person" in details
+    assert "knows every other person's records, and considers two versions of all records of one person" in details
     ledger.charge("m", jaxdp.core.Cost(epsilon=0.5), jaxdp.fresh_key())  # of single rows
     fields = registry.known(ledger)
     assert "the number of records" in fields["deployment.dp_variant.unprotected_quantities"]

@@ -25,6 +25,8 @@ STABILITY = "stability-histogram"  # how levels were: `other` then collects thos
 SCALES = ("linear", "log")
 MIDDLE = "middle"
 SURVIVAL = "survival"  # a kind of outcome: a column of times and one of events
+OF_TIME = ("bounds", "step", "scale")  # what such an outcome may say of its time, in place of an entry of its own
+EVENTS = (0, 1)  # levels of its event, where neither it nor an entry of its own names any
 TRUTH = ("false", "true")
 # What other software calls the kinds.
 SYNONYMS = {
@@ -59,10 +61,28 @@ def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) 
     return dataclasses.replace(rule, draft=PrivateDraft.of(where, entry))
 
 
+def columns_of_outcome(name: str, entry: Mapping, entries: Mapping[str, Any]) -> dict[str, dict]:
+    """Entries of the columns of a kind = "survival" that describes them itself: its time by bounds, its event by levels.
+
+    Errors: ValueError where a column is described there and in its own entry too.
+    """
+    where, found = f"column {name!r}", {}
+    reject_unknown_keys(where, entry, ("kind", "time", "event", "levels", *OF_TIME))
+    time, event = entry.get("time"), entry.get("event")
+    for told, keys in ((time, OF_TIME), (event, ("levels",))):
+        for key in keys:
+            if key in entry and isinstance(told, str) and told in entries:
+                raise ValueError(f"{where} says {key} of {told!r}, which has its own entry: remove one of the two.")
+    if isinstance(time, str) and time not in entries and any(key in entry for key in OF_TIME):
+        found[time] = {"kind": CONTINUOUS, **{key: entry[key] for key in OF_TIME if key in entry}}
+    if isinstance(event, str) and event not in entries and ("levels" in entry or found):
+        found[event] = {"kind": BINARY, "levels": entry.get("levels", EVENTS)}
+    return found
+
+
 def outcome(name: str, entry: Mapping, rules: Mapping[str, ColumnRule]) -> tuple[str, str]:
     """Names of the columns of times and of events of kind = "survival", checked."""
     where = f"column {name!r}"
-    reject_unknown_keys(where, entry, ("kind", "time", "event"))
     for key, wanted in (("time", "continuous, with bounds"), ("event", "of two levels, the second of which is it")):
         told = entry.get(key)
         rule = rules.get(told) if isinstance(told, str) else None

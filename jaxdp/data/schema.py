@@ -35,7 +35,7 @@ from jaxdp._base.owner import OWNER, warn_owner
 from jaxdp._base.printed import path_of, printed, printed_name
 from jaxdp.data import conditioning, readers
 from jaxdp.data.coding import ColumnRule, duplicates
-from jaxdp.data.column_rules import SURVIVAL, column_rule, outcome, reject_unknown_keys
+from jaxdp.data.column_rules import SURVIVAL, column_rule, columns_of_outcome, outcome, reject_unknown_keys
 from jaxdp.data.columns import CATEGORICAL, Column, Domain
 from jaxdp.data.parse_report import CODED, EMPTY_THEM, ParseReport
 from jaxdp.data.units import ALL, FIRST, ROWS, DrawnRows, Units, are_rounded
@@ -127,11 +127,13 @@ class Schema:
             raise TypeError(f'unit must be the name of a column such as "patient_id", got {type(unit).__name__}.')
         shared = {key: spec[key] for key in ("decimal", "thousands") if key in spec}
         entries = {str(name): entry for name, entry in columns.items()}
-        times = {
+        times = [
             name for name, entry in entries.items() if isinstance(entry, Mapping) and entry.get("kind") == SURVIVAL
-        }
+        ]
+        for name in times:
+            entries |= columns_of_outcome(name, entries[name], entries)
         rules = {name: column_rule(name, entry, shared) for name, entry in entries.items() if name not in times}
-        outcomes = {name: outcome(name, entries[name], rules) for name in entries if name in times}
+        outcomes = {name: outcome(name, entries[name], rules) for name in times}
         for _, event in outcomes.values():
             rules[event] = dataclasses.replace(rules[event], event=True)
         return cls(rules, delimiter, unit, spec.get("missing", REFUSE), outcomes, spec.get("rows", ALL))

@@ -136,12 +136,30 @@ def test_declared_times_and_events_are_ordinary_columns_elsewhere():
         ({"event": "days"}, "event must name a column of this schema that is of two levels, the second"),
         ({"event": "deaths"}, "event must name a column of this schema"),
         ({"event": None}, "event must name a column of this schema"),
-        ({"bounds": [0, 1]}, "column 'survival' has an unknown key 'bounds'"),
+        ({"bounds": [0, 1]}, "column 'survival' says bounds of 'days', which has its own entry: remove one of the two"),
+        ({"levels": ["no", "yes"]}, "column 'survival' says levels of 'died', which has its own entry"),
+        ({"unit": "days"}, "column 'survival' has an unknown key 'unit'"),
+        ({"time": "week", "bounds": [1, 0]}, "column 'week': the lower bound must be below"),
     ],
 )
 def test_an_outcome_is_checked_when_the_schema_is_read(more, told):
     with pytest.raises(ValueError, match=told):
         jaxdp.Schema.from_dict({"columns": OUTCOME | {"survival": {**OUTCOME["survival"], **more}}})
+
+
+def test_an_outcome_may_describe_its_own_columns():
+    """Bounds in the entry of the outcome were refused as an unknown key."""
+    alone = {key: OUTCOME["survival"][key] for key in ("kind", "time", "event")}
+    told = alone | {key: OUTCOME["days"][key] for key in OUTCOME["days"] if key != "kind"}
+    apart = jaxdp.Schema.from_dict({"columns": OUTCOME})
+    schema = jaxdp.Schema.from_dict(
+        {"columns": {"arm": OUTCOME["arm"], "survival": told | {"levels": OUTCOME["died"]["levels"]}}}
+    )
+    assert (dict(schema.rules), schema.outcomes) == (dict(apart.rules), apart.outcomes)
+    coded = jaxdp.Schema.from_dict({"columns": {"arm": OUTCOME["arm"], "survival": told}})
+    assert coded.rules["died"].levels == (0, 1)
+    with pytest.raises(ValueError, match="time must name a column of this schema that is continuous, with bounds"):
+        jaxdp.Schema.from_dict({"columns": {"arm": OUTCOME["arm"], "survival": alone}})
 
 
 def test_too_few_events_are_said_from_the_release_alone():

@@ -1,5 +1,6 @@
 """Suite-wide settings: strict keys, strict shapes, and the tiers: everyday tests, `--full`, `--nightly`."""
 
+import gc
 import signal
 import sys
 from pathlib import Path
@@ -8,6 +9,9 @@ import jax
 import pytest
 
 pytest_plugins = ["compiled_programs", "cpu_times", "entropy", "exact_noise"]
+
+# Tracing makes so many objects that the usual collections take a tenth of the suite's time.
+gc.set_threshold(200_000, 20, 20)
 
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -261,6 +261,14 @@ class Ledger(Uncopied):
         with self._connection() as connected:
             self._refuse_overspending(connected, amounts)
 
+    def require_epsilon(self, epsilon: float) -> None:
+        """As `require`, of a cost of this epsilon; raises nothing where the ledger grants rho alone."""
+        if self._total["epsilon"] is None:
+            return
+        amounts = _asked(epsilon, 0, 0)
+        with self._connection() as connected:
+            self._refuse_overspending(connected, amounts)
+
     def admits(self, cost: Cost) -> bool:
         """Whether the cost would fit now."""
         try:

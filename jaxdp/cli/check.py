@@ -160,7 +160,7 @@ def _lines(faults, of_text: bool) -> list[str]:
     if not counts:
         return ["  no quoted line breaks: each line of the file is one row"]
     listed = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    return [f"  malformed lines: {listed}; --strict counts them as missing records"]
+    return [f"  lines that --strict, which reads each by itself, counts as records without values: {listed}"]
 
 
 def _units(unit: str, count: int, without_id: int) -> list[str]:

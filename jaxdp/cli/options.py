@@ -118,10 +118,10 @@ def columns(schema, *named: Names) -> list[str]:
 
 
 def require_known(args: argparse.Namespace) -> None:
-    """Raises what the schema and the names of files alone say is wrong, before a command takes seconds to import JAX.
+    """Raises what schema, ledger and names of files alone say is wrong, before a command takes seconds to import JAX.
 
     Errors: OSError for a file that is missing (with a ledger the budget comes first, and no file is looked for),
-    ValueError for a fault of the schema and for a column that it does not have.
+    ValueError for a fault of the schema and for a column that it does not have; those of `open_ledger`.
     """
     if not isinstance(getattr(args, "schema", None), str):
         return
@@ -134,6 +134,9 @@ def require_known(args: argparse.Namespace) -> None:
         named = getattr(args, role, None) or []
         for one in [named] if isinstance(named, str | Names) else named:
             columns(schema, one if isinstance(one, Names) else Names([one]))
+    if getattr(args, "ledger", None):
+        perhaps_paid = args.out is not None and Path(args.out).exists()  # by a run that was interrupted
+        open_ledger(args.ledger, args.seed, 0.0 if perhaps_paid else getattr(args, "epsilon", None) or 0.0)
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
@@ -204,11 +207,9 @@ def open_ledger(path: str | None, seed: int | None, epsilon: float):
             f"ledger {path} does not exist: create it with `jaxdp ledger create {shlex.quote(path)} --epsilon E`."
         )
     from jaxdp.accounting.ledger import Ledger
-    from jaxdp.core import Cost, Relation
 
     ledger = Ledger.open(path)
-    if ledger.total.epsilon is not None:
-        ledger.require(Cost(epsilon=epsilon, relation=Relation(ledger.relation)))
+    ledger.require_epsilon(epsilon)
     return ledger
 
 

@@ -62,7 +62,7 @@ def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) 
 
 
 def columns_of_outcome(name: str, entry: Mapping, entries: Mapping[str, Any]) -> dict[str, dict]:
-    """Entries of the columns of a kind = "survival" that describes them itself: its time by bounds, its event by levels.
+    """Entries of the columns of an outcome that describes them itself, its time by bounds and its event by levels.
 
     Errors: ValueError where a column is described there and in its own entry too.
     """

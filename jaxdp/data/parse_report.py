@@ -204,25 +204,24 @@ class ColumnReport(ColumnCounts):
         cause, multiple, rounded, repeated = unsaid
         persons = ' (where the rows of one person repeat its value, unit = "COLUMN" names the person)'
         if rule.heaps:
-            cause = f"beside the heaps of the schema {cause}"
+            cause = f"beside the heaps of the schema, {cause}"
         heaps, step = self._sufficient_heaps(multiple), 0.0 if rule.step else self._resolution
         instead = " in place of heaps" if rule.heaps else ""
         left_out = ""
         if step and not (heaps and rounded):
-            declared = f"step = {step:.15g} in the schema{instead} if it is recorded in such steps, "
+            declared = f"step = {step:.15g}{instead}, if it is recorded in such steps; "
         elif heaps:
             listed = ", ".join(f"{heap:.15g}" for heap in heaps)
-            declared = f"heaps = [{listed}] in the schema if people round to such multiples, "
+            declared = f"heaps = [{listed}], if people round to such multiples; "
         else:
-            grid = (
-                f"step = ... in the schema{instead} if it is recorded in equal steps (before a standardisation, say), "
-            )
-            declared, left_out = "" if rule.step else grid, f", or leave {rule.name} out"
+            grid = f"step = ...{instead}, if it is recorded in equal steps (before a standardisation, say); "
+            declared, left_out = "" if rule.step else grid, f". Or leave {rule.name} out"
         return (
             f"{cause} far more frequent than "
             "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "
-            f"rejected given {rule.name}: write {declared}labels = true if its values stand for groups or devices "
-            f"(records of equal value are compared), heaps = [] if neither{persons if repeated else ''}{left_out}"
+            f"rejected given {rule.name}. Write one of these in the schema: {declared}labels = true, if its values "
+            "stand for groups or devices (records of equal value are compared); heaps = [], if neither"
+            f"{persons if repeated else ''}{left_out}"
         )
 
     @property
@@ -263,10 +262,9 @@ class ColumnReport(ColumnCounts):
             windows = np.convolve(self.histogram, np.ones(width, int), "valid")
             if total and windows.max() >= CROWDED_SHARE * total:
                 return (
-                    f"nine in ten values of {self.rule.name!r} crowd into {width / BINS:.0%} of its bounds: as a "
-                    "column to condition on it needs narrower public bounds, and as X or Y its effects are found less "
-                    'often the wider they are; write narrower ones, or scale = "log", if public knowledge allows them; '
-                    "not because of this count, which is private"
+                    f"nine in ten values of {self.rule.name!r} lie within {width / BINS:.0%} of its bounds. "
+                    'Narrower bounds, or scale = "log", are needed to condition on it, and find more effects where it '
+                    "is X or Y. Write them if public knowledge allows it, not because of this count, which is private"
                 )
         return ""
 
@@ -296,7 +294,7 @@ class ColumnReport(ColumnCounts):
             elif self._looks:
                 way_out = f"they {self._looks}"
             told.append(
-                f"{self._of_cells(self.unknown)} of {name} are none of its levels and count as "
+                f"{self._of_cells(self.unknown)} of {name} hold none of its levels and count as "
                 f"{levels[self.rule.other]!r}: {way_out}"
             )
         if self.outside:
@@ -372,20 +370,20 @@ def describe_ties(columns: Iterable[ColumnReport]) -> list[str]:
         ", ".join(f"{c.rule.name!r} ({len(c.values)} values)" for c in tied if c.is_whole == kind)
         for kind in (True, False)
     )
-    labels = 'kind = "categorical" if they label groups such as sites'
+    labels = 'kind = "categorical" if they label groups like sites'
     told = []
     if whole:
         told.append(
-            f"warning: whole numbers of {whole} may be codes: to condition on them write step = 1, or {labels}; else "
-            "differences between the groups are taken for dependence"
+            f"warning: whole numbers of {whole} may be codes. To condition on them, write step = 1 if they are "
+            f"quantities, or {labels}; else differences between groups count as dependence"
         )
     if other:
-        told.append(f"note: numbers of {other} repeat: measured ones may; write {labels}")
+        told.append(f"note: numbers of {other} repeat, as measurements may; write {labels}")
     if counted := ", ".join(f"{c.rule.name!r} ({len(c.values)} values)" for c in columns if c.counts_on):
         told.append(
-            f"warning: whole numbers of {counted} hardly repeat and leave few out, as counters of days do: to "
-            "condition on days give dates (date = true), which bring their weekdays; else a cycle that X and Y follow "
-            "is taken for dependence"
+            f"warning: whole numbers of {counted} hardly repeat and have few gaps, as numbered days do. To condition "
+            "on days, give dates (date = true), so that their weekdays are conditioned on too; otherwise a cycle that "
+            "X and Y follow counts as dependence"
         )
     return told
 

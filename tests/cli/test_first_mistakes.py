@@ -71,7 +71,7 @@ def test_check_says_what_cells_count_as_that_fit_no_level_or_bound():
     report = ParseReport()
     schema.read_table({"k": ["a"] * 9 + ["z"], "v": [0.1] * 7 + ["?", 2.0, 0.1]}, report=report)
     (unknown,) = report.columns["k"].replaced
-    assert unknown.startswith("1 of 10 cells of 'k' are none of its levels and count as 'b'")
+    assert unknown.startswith("1 of 10 cells of 'k' hold none of its levels and count as 'b'")
     assert [sentence.split(" cells of ")[0] for sentence in report.columns["v"].replaced] == ["1 of 10", "1 of 10"]
     assert "z" not in unknown.replace("'k'", "")
 

@@ -69,7 +69,7 @@ def test_check_counts_persons_where_one_record_is_a_person(tmp_path, capsys):
 def test_check_does_not_ask_for_bounds_that_follow_from_its_count():
     report = ColumnReport(column_rule("w", {"kind": "continuous", "bounds": [0, 100]}))
     report.add(np.linspace(0.0, 9.0, 50))
-    assert "if public knowledge allows them; not because of this count" in report.crowding
+    assert "if public knowledge allows it, not because of this count" in report.crowding
 
 
 def test_a_page_shows_no_folder_of_its_owner():
@@ -145,7 +145,7 @@ def test_a_counter_of_days_is_told_from_a_quantity(values, rule, told):
     column = ColumnReport(column_rule("day", {"kind": "continuous", "bounds": [0, 4000], **rule}))
     column.add(values)
     found = describe_ties([column])
-    assert any("as counters of days do: to condition on days give dates (date = true)" in one for one in found) == told
+    assert any("as numbered days do. To condition on days, give dates (date = true)" in one for one in found) == told
 
 
 def test_a_counter_of_days_as_z_warns_the_owner(capsys):
@@ -153,7 +153,7 @@ def test_a_counter_of_days_as_z_warns_the_owner(capsys):
     table = {name: random.uniform(0, 10, 400) for name in "xy"} | {"z": np.arange(400.0)}
     asked = {"bounds": {"x": (0, 10), "y": (0, 10), "z": (0, 400)}, "epsilon": 1.0}
     jaxdp.test(table, x="x", y="y", **asked, key=jax.random.key(1))
-    assert "counters" not in capsys.readouterr().err
+    assert "numbered days" not in capsys.readouterr().err
     jaxdp.test(table, x="x", y="y", given="z", **asked, key=jax.random.key(2))
     assert "warning: whole numbers of 'z' (400 values) hardly repeat" in capsys.readouterr().err
 

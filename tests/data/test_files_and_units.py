@@ -222,12 +222,12 @@ def test_check_shows_how_values_crowd_in_their_bounds(tmp_path, capsys):
     (tmp_path / "s.json").write_text(json.dumps({"columns": columns}))
     assert main(["check", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.json")]) == 0
     shown = capsys.readouterr().out
-    assert "nine in ten values of 'age' crowd into" in shown
+    assert "nine in ten values of 'age' lie within" in shown
     assert "values of 'u' crowd" not in shown
     columns["age"]["scale"] = "log"
     (tmp_path / "s.json").write_text(json.dumps({"columns": columns}))
     assert main(["check", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.json")]) == 0
-    assert "crowd into" not in capsys.readouterr().out
+    assert "lie within" not in capsys.readouterr().out
 
 
 def test_dates_in_another_format_than_the_schema_says_are_told_so(tmp_path, capsys):

@@ -136,7 +136,7 @@ def all_pairs() -> str:
     """Families with a false discovery, false discoveries in each, and what is found of every true pair."""
     cells = {(row["n"], row["law"], row["method"]): row for row in rows(pairs.RECORD)}
     heads = ["null: a false discovery", "false in a family"]
-    heads += [f"repeats {share:.0%}: found".replace("%", " %") for share in pairs.REPEATED.values()]
+    heads += [f"repeats {part:.0%}: found".replace("%", " %") for part in pairs.REPEATED.values()]
     heads += ["beside them: a false discovery", "false in a family", "seconds"]
     blocks = []
     for n in pairs.SIZES:

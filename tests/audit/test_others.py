@@ -52,7 +52,7 @@ def test_versions_are_those_of_the_pinned_environments():
             assert row["version"] == REENACTED[row["library"]]
             continue
         name = re.sub(r"[-_.]+", "[-_.]", re.escape(row["library"]).replace(r"\-", "-"))
-        assert re.search(rf"^{name}=={re.escape(row['version'])}$", pinned[environment(row["library"])], re.M), row
+        assert re.search(rf"^{name}=={re.escape(row['version'])} ", pinned[environment(row["library"])], re.M), row
 
 
 def test_the_page_shows_the_record():

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from jaxdp.cli.main import COMMANDS
+from jaxdp.cli.main import COMMANDS, main
 
 HEAVY = {"jax", "jaxlib", "numpy", "scipy", "optax", "pandas", "matplotlib", "networkx", "dp_accounting", "tqdm"}
 COMMAND_LINE = 20 + len(COMMANDS)  # a file for each command
@@ -60,15 +60,40 @@ def test_what_the_schema_refuses_is_refused_before_jax_is_imported(mistake, comm
     )
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "told", "code"),
+    [(None, "does not exist: create it with", 2), ("0.5", "budget exhausted: epsilon 1 is asked and 0.5 is left", 3)],
+    ids=["no ledger", "too little left"],
+)
+@pytest.mark.parametrize(
+    "command", [["test", "--x", "dose", "--y", "response"], ["discover"]], ids=["test", "discover"]
+)
+def test_what_the_ledger_refuses_is_refused_before_jax_is_imported(tmp_path, command, epsilon, told, code):
+    ledger = tmp_path / "study.db"
+    if epsilon is not None:
+        assert main(["ledger", "create", str(ledger), "--epsilon", epsilon]) == 0
+    table = ["examples/trial.csv", "--schema", "examples/trial.toml", "--epsilon", "1", "--ledger", str(ledger)]
+    refused_without_jax([*command[:1], *table, *command[1:]], told, code)
+
+
+def test_the_catalogue_is_imported_without_scipy():
+    """It took a quarter of a second in every first answer, for distances that few tests need."""
+    code = "import sys\nfrom jaxdp import catalogue\ncatalogue.entries()\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=1500, check=True)
+    modules = done.stdout.split()
+    assert "jaxdp.independence.continuous.band_gcm" in modules
+    assert not {"scipy", "pandas", "matplotlib", "networkx"} & set(modules)
+
+
 @pytest.mark.parametrize("line", WITHOUT_DATA)
 def test_what_the_options_say_is_refused_before_jax_is_imported(line):
     refused_without_jax(line.split(), WITHOUT_DATA[line])
 
 
-def refused_without_jax(asked, told):
+def refused_without_jax(asked, told, code_of_exit=2):
     code = f"import sys\nfrom jaxdp.cli.main import main\nprint(main({asked}), *sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=1500, check=True)
     status, *modules = done.stdout.split()
-    assert status == "2"
+    assert int(status) == code_of_exit
     assert told in done.stderr
     assert not {"jax", "jaxlib", "scipy", "pandas", "matplotlib"} & set(modules)

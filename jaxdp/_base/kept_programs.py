@@ -15,6 +15,7 @@ import functools
 import hashlib
 import inspect
 import io
+import math
 import os
 import pickle
 import platform
@@ -47,7 +48,7 @@ NEVER = ("jax_disable_jit", "jax_debug_nans", "jax_debug_infs", "jax_check_trace
 
 # How a program is compiled that a command runs once: making it fast would take longer than it gains.
 QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-MAX_SMALL = 1 << 16  # numbers that such a program is given
+MAX_SMALL = 1 << 16  # numbers that such a program is given and gives
 LAPACK = "lapack_"
 _CALLED = re.compile(r"custom_call @(\w+)")
 
@@ -63,7 +64,7 @@ def begin() -> None:
 def kept_jit[**P, R](function: Callable[P, R], *, quickly: bool = False, **options: Any) -> Callable[P, R]:
     """`jax.jit(function, **options)`; where a process has begun, its programs are taken from the folder in force.
 
-    quickly: programs that are kept, of few numbers, skip optimisations: of what an answer runs once.
+    quickly: programs that are kept, of few numbers, skip optimisations: of what an answer runs once or a few times.
     options: static_argnames and static_argnums. The function is one of a module, and reads nothing but its arguments.
     """
     program: Any = jax.jit(function, **options)
@@ -160,8 +161,9 @@ class _Kept:
         called = set(_CALLED.findall(lowered.as_text()))
         if not all(name.startswith(LAPACK) for name in called):  # of Python, or what a process must register first
             return None
+        small = _is_small([*leaves, *jax.tree.leaves(lowered.out_info)])
         with programs.without_cache():  # XLA cannot write out again what it has read from there
-            compiled = lowered.compile(QUICKLY if self.quickly and _is_small(leaves) else None)
+            compiled = lowered.compile(QUICKLY if self.quickly and small else None)
         try:
             content = pickle.dumps((serialize_executable.serialize(compiled)[0], outer[0], bool(called)))
         except (ValueError, TypeError, AttributeError, NotImplementedError, pickle.PicklingError):
@@ -171,7 +173,7 @@ class _Kept:
 
 
 def _is_small(leaves: Iterable[Any]) -> bool:
-    return jax.default_backend() == "cpu" and sum(np.size(leaf) for leaf in leaves) <= MAX_SMALL
+    return jax.default_backend() == "cpu" and sum(math.prod(np.shape(leaf)) for leaf in leaves) <= MAX_SMALL
 
 
 def _loaded(path: Path, inputs: int) -> Any:

@@ -71,7 +71,7 @@ def _entry_curve(test, result: Result, name: str, label: str) -> NullCurve | Non
     return NullCurve(float(shown[index].item()), tail, label)
 
 
-@functools.partial(kept_jit, static_argnums=(3, 4))
+@functools.partial(kept_jit, quickly=True, static_argnums=(3, 4))
 def _p_values(test, release: Release, values, name: str, index: tuple[int, ...]):
     """P-values of the release with its entry `name`, there at `index`, replaced by each of the values.
 

@@ -43,7 +43,7 @@ def rows_of(layout: tuple[int, ...]) -> int:
     return sum(count * width for width, count in enumerate(layout, 1))
 
 
-@functools.partial(kept_jit, static_argnums=1)
+@functools.partial(kept_jit, quickly=True, static_argnums=1)
 def _bits(key, count: int):
     return jax.random.bits(key, (count,), np.uint64)
 

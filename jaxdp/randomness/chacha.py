@@ -59,7 +59,7 @@ def blocks(key, counters, nonce):
     return lax.fori_loop(0, 10, _double_round, state) + state
 
 
-@functools.partial(kept_jit, static_argnums=1)
+@functools.partial(kept_jit, quickly=True, static_argnums=1)
 def _stream(key, count: int, nonce):
     """`count` words of key stream."""
     needed = max(1, -(-count // _WORDS))

@@ -5,11 +5,12 @@ Symbols: u = clip((x - centre)/tau, -1, 1), phi = (u, |u|), r = (u^2, (2|u| - 1)
 """
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp.statistics.neighbours.soft_sign import on_grid
 
 DIAMETER = 2.0  # of the curve phi, in L1 and in L2
-SPREADS = jnp.array([[1.0, 0.25], [0.25, 0.0625]])  # of products of squares that r has scaled to [0, 1]
+SPREADS = np.array([[1.0, 0.25], [0.25, 0.0625]], np.float32)  # of products of squares that r has scaled to [0, 1]
 
 
 def features(values, centre, width):
